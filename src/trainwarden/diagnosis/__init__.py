@@ -1,0 +1,1 @@
+"""Series and observations to findings: pure."""

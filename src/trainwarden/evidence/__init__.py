@@ -1,0 +1,1 @@
+"""The sources: logs, GPUs, processes, disks, the host, to observations."""

@@ -1,0 +1,57 @@
+"""What a source is, and what it is pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from trainwarden.metrics.reading import Reading
+from trainwarden.records.job import Job
+from trainwarden.records.observation import SourceReport, Trust
+
+
+def utc_now() -> datetime:
+    """The clock of live sessions."""
+    return datetime.now(timezone.utc)
+
+
+@dataclass
+class Target:
+    """What a session's sources look at.
+
+    `readings` is filled by the log source (by path) and is what diagnosis works on; sources run
+    in parallel, so only the log source may write there. `earlier` holds the samples that past
+    sessions of this job left (`monitor.samples` of its state), for growth over hours.
+    """
+
+    job: Job
+    root: Path
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The training config as plain data, keys as written."""
+    logs: tuple[Path, ...] = ()
+    checkpoint_dirs: tuple[Path, ...] = ()
+    pids: tuple[int, ...] = ()
+    """Processes known to belong to the job (roots of its tree)."""
+    cache_dir: Path | None = None
+    """Where the log source keeps its reading cache; None reads whole files."""
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    now: Callable[[], datetime] = utc_now
+    live: bool = True
+    """False in a replay: nothing of this machine belongs to the run."""
+    readings: dict[Path, Reading] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Evidence is read from sources. A source never raises for what it cannot read: it reports."""
+
+    name: ClassVar[str]
+    trust: ClassVar[Trust]
+    timeout: ClassVar[float]
+    """Seconds after which the collector goes on without it."""
+
+    def read(self, target: Target) -> SourceReport:
+        """Look once. Observations carry no ids yet; the collector numbers them."""
+        ...

@@ -1,0 +1,1 @@
+"""The faces shown to people and programs: thin."""

@@ -1,0 +1,1 @@
+"""Log formats to series, canonical names, trends, change points, forecasts: pure."""

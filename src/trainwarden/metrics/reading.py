@@ -1,0 +1,78 @@
+"""What the log reader makes of one run: its series, how far it is, how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trainwarden.metrics.series import Series
+
+Ending = Literal["finished", "crashed", "interrupted", "running", "unknown"]
+
+
+@dataclass
+class Event:
+    """A line that is no metric but matters: an error, a signal, a checkpoint saved, an ending.
+
+    `kind` is the line's class as the reader tells it without judging the run: `traceback`,
+    `exception`, `error`, `killed`, `signal`, `exit_code`, `checkpoint_saved`, `finished`,
+    `interrupted`, `overflow`, `resume`, `warning`. `text` is raw: clean it before it is shown.
+    """
+
+    kind: str
+    text: str
+    offset: int
+    line: int
+    step: float | None = None
+    time: float | None = None
+    """Unix seconds, where the line carries a timestamp."""
+    rank: int | None = None
+
+
+@dataclass
+class Reading:
+    """One log file (or the files of one run) read so far. Bounded in memory."""
+
+    file: str
+    format: str = "unknown"
+    bytes: int = 0
+    lines: int = 0
+    series: dict[str, Series] = field(default_factory=dict)
+    """By canonical name."""
+    last_step: int | None = None
+    total_steps: int | None = None
+    ended: Ending = "unknown"
+    runs: int = 0
+    """Runs the file holds: 1, or more where it was appended to by a restarted run."""
+    events: list[Event] = field(default_factory=list)
+    """The first 200 and the last 200."""
+    tail: list[tuple[int, str]] = field(default_factory=list)
+    """Byte offset and raw text (cut) of the last 40 lines."""
+    first_time: float | None = None
+    last_time: float | None = None
+    """Unix seconds of the first and last timestamp printed, if any."""
+    notes: list[str] = field(default_factory=list)
+    """What the reader came upon: binary parts, lines too long, rotation, truncation."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fixed shape of `read --json`."""
+        from trainwarden.records.base import to_json_number
+
+        return {
+            "format": self.format,
+            "bytes": self.bytes,
+            "last_step": self.last_step,
+            "total_steps": self.total_steps,
+            "ended": self.ended,
+            "runs": self.runs,
+            "metrics": {
+                name: {
+                    "points": series.count,
+                    "first": [to_json_number(x) for x in series.first[:2]],
+                    "last": [to_json_number(x) for x in series.last[:2]],
+                    "original": series.original,
+                }
+                for name, series in self.series.items()
+                if series.first and series.last
+            },
+        }

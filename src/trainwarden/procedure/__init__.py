@@ -1,0 +1,1 @@
+"""The nine steps: gates, seals, the session, the job's state."""

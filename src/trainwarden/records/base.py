@@ -1,0 +1,56 @@
+"""What every record shares: strictness, and numbers that survive JSON."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+_NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def to_json_number(value: Any) -> Any:
+    """A float as JSON can hold it: NaN and infinities become "nan", "inf", "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def from_json_number(value: Any) -> Any:
+    """The inverse of `to_json_number`; anything else passes unchanged."""
+    return _NONFINITE.get(value, value) if isinstance(value, str) else value
+
+
+Real = Annotated[
+    float, BeforeValidator(from_json_number), PlainSerializer(to_json_number, when_used="json")
+]
+"""A float that may be NaN or infinite."""
+
+Scalar = Annotated[
+    bool | int | float | str,
+    BeforeValidator(from_json_number),
+    PlainSerializer(to_json_number, when_used="json"),
+]
+"""A single value of an observation."""
+
+Moment = AwareDatetime
+"""A time with its zone; all are written in UTC."""
+
+
+class Record(BaseModel):
+    """An immutable, strict record: unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OpenRecord(BaseModel):
+    """A record of a file that newer versions or other writers may extend: unknown fields stay."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def isoformat(moment: datetime) -> str:
+    """Seconds are enough for people; UTC is marked by Z."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
