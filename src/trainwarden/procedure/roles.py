@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from trainwarden.evidence.config import TrainingFacts
@@ -78,6 +79,6 @@ class Reviewer(Protocol):
 
     name: str
 
-    def review(self, session: SessionRecord, root: str, round_number: int) -> Review:
+    def review(self, session: SessionRecord, root: Path) -> Review:
         """Judge the latest revision of gates 1 to 5, re-reading one load-bearing claim."""
         ...

@@ -1,0 +1,113 @@
+"""Gates as Markdown: rendered from the Jinja2 templates beside this module."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from trainwarden.records.base import to_json_number
+from trainwarden.records.hostile import clean, fence
+from trainwarden.records.session import STEPS, Gate, SessionHeader
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TITLES = {
+    "predict": "Setup and predictions",
+    "collect": "Evidence collected",
+    "compare": "Predictions against actuals",
+    "metrics": "Metrics assessed",
+    "resources": "Resources",
+    "review": "Reviewer's audit",
+    "troubleshoot": "Root causes",
+    "strategy": "Hypotheses and plan",
+    "summary": "Summary",
+}
+
+COMMANDS = dict(
+    zip(
+        STEPS,
+        (
+            "predict",
+            "collect",
+            "compare",
+            "assess",
+            "resources",
+            "review",
+            "troubleshoot",
+            "strategize",
+            "finish",
+        ),
+        strict=True,
+    )
+)
+"""The command that seals each step."""
+
+
+def file_name(step: int, revision: int) -> str:
+    """`4-metrics.md`, and `4-metrics.r2.md` for its second revision."""
+    suffix = f".r{revision}" if revision > 1 else ""
+    return f"{step}-{STEPS[step - 1]}{suffix}.md"
+
+
+def show_value(value: Any) -> str:
+    """A value as people read it: six significant digits, shares and counts alike."""
+    value = to_json_number(value)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    lines = [clean(line, 4_000) for line in str(value).splitlines()]
+    # A line of a run must not pass for a heading or a front matter of the gate.
+    return "\n".join(
+        "\\" + line if line.startswith(("#", "---", "```", "~~~", "<")) else line for line in lines
+    )
+
+
+def _cell(value: Any) -> str:
+    return clean(str(value), 400).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _excerpts(observations: list[dict[str, Any]]) -> str:
+    return "\n".join(f"{item['id']}: {clean(item['text'])}" for item in observations[:60])
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("trainwarden.procedure"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - Markdown, and every value passes `text` or `cell`
+        trim_blocks=False,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "value": show_value,
+        "text": _text,
+        "cell": _cell,
+        "fence": fence,
+        "excerpts": _excerpts,
+    }
+    return environment
+
+
+def render(gate: Gate, header: SessionHeader, following: str, **extra: Any) -> str:
+    """The body of a gate's file: the sections Input, Execution, Output and Next."""
+    template = _environment().get_template(f"{gate.step}-{gate.name}.md.j2")
+    body = template.render(
+        gate=gate,
+        header=header.model_dump(mode="json"),
+        content=gate.content,
+        title=TITLES[gate.name],
+        next=following,
+        **extra,
+    )
+    return body.strip("\n") + "\n"

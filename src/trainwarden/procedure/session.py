@@ -1,0 +1,860 @@
+"""A session: the nine steps in order, each sealed before the next may begin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trainwarden.errors import Refusal, Trouble
+from trainwarden.evidence.base import Source, Target, utc_now
+from trainwarden.evidence.config import ConfigError, TrainingFacts, load_config, training_facts
+from trainwarden.files import make_folder, trouble, write_atomically
+from trainwarden.metrics.reading import Reading
+from trainwarden.procedure import duties, gates
+from trainwarden.procedure.compare import calibrate, compare
+from trainwarden.procedure.criteria import derive
+from trainwarden.procedure.grounding import Citable
+from trainwarden.procedure.roles import Briefing
+from trainwarden.procedure.seals import gate_file, genesis, load_session, seal
+from trainwarden.procedure.state import StateStore
+from trainwarden.records.assessment import Assessment, KeyIndicator, Status, Troubleshooting
+from trainwarden.records.finding import Finding
+from trainwarden.records.hypothesis import Hypothesis, Strategy
+from trainwarden.records.job import Job
+from trainwarden.records.observation import Disagreement, Observation, SourceReport
+from trainwarden.records.prediction import Calibration, Comparison, Prediction
+from trainwarden.records.review import Review
+from trainwarden.records.session import STEPS, Authority, Gate, SessionHeader, SessionRecord
+from trainwarden.records.state import JobState, OpenSession, StatusEntry
+
+REVIEW_ROUNDS = 2
+KEPT_SAMPLES = 500
+
+
+def next_step(record: SessionRecord) -> tuple[int, int]:
+    """Which step is to be sealed now, in which revision; step 10 when the session is done."""
+    if not record.gates:
+        return 1, 1
+    last = record.gates[-1]
+    if last.name == "review" and last.content["outcome"] == "rejected":
+        return 2, last.revision + 1
+    revision = last.revision if 2 <= last.step < 6 else 1
+    return last.step + 1, revision
+
+
+class Session:
+    """One monitoring pass over one job. The job must be held (`StateStore.hold`) while sealing."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        folder: Path,
+        record: SessionRecord,
+        clock: Callable[[], datetime] = utc_now,
+        live: bool = True,
+    ) -> None:
+        self.store = store
+        self.folder = folder
+        self.record = record
+        self.clock = clock
+        self.live = live
+        self._readings: tuple[Reading, ...] | None = None
+
+    # Beginning and finding again
+
+    @classmethod
+    def begin(
+        cls,
+        store: StateStore,
+        job: Job,
+        *,
+        analyst: str,
+        authority: Authority = "observe",
+        clock: Callable[[], datetime] = utc_now,
+        live: bool = True,
+        take_over: bool = False,
+    ) -> Session:
+        """Open a session on a job.
+
+        Raises Refusal where another session of the job is open, unless `take_over` sets that one
+        aside; Trouble where nothing can be written.
+        """
+        make_folder(store.jobs)
+        state, note = store.load(job.id)
+        notes = [note] if note else []
+        now = clock()
+        if state is not None:
+            state, more = cls._settle_open(store, job, state, take_over, now)
+            notes += more
+            if now < state.meta.last_updated - timedelta(seconds=1):
+                behind = (state.meta.last_updated - now).total_seconds()
+                notes.append(
+                    f"the clock is {behind:.0f} s behind this job's last update: it was set back, "
+                    "so times of earlier sessions are not compared with this one's"
+                )
+        facts, problem = read_facts(job)
+        notes += [problem] if problem else []
+        folder, moment = _new_folder(store.logs, now)
+        header = SessionHeader(
+            session=folder.name,
+            number=(state.meta.session_count if state else 0) + 1,
+            job=job,
+            analyst=analyst,
+            authority=authority,
+            begun_at=moment,
+            criteria=derive(job, facts, state),
+            due=tuple(h.id for h in _due(state, now)),
+            learnings=(*_learnings(store), *(state.monitor.learnings if state else ())),
+            notes=tuple(notes),
+        )
+        session = cls(store, folder, SessionRecord(header=header), clock, live)
+        session._write_record()
+
+        def opened(state: JobState) -> None:
+            state.meta.config = job.config or state.meta.config
+            state.meta.model = job.model or state.meta.model
+            state.meta.logs = list(dict.fromkeys((*job.logs, *state.meta.logs)))
+            state.meta.session_count = header.number
+            if job.guidance and job.guidance not in state.monitor.user_guidance:
+                state.monitor.user_guidance.append(job.guidance)
+            state.monitor.criteria = list(header.criteria)
+            state.monitor.open_session = OpenSession(
+                session=folder.name, begun=moment, head=genesis(header)
+            )
+
+        store.update(job, now, opened, "meta", "monitor")
+        return session
+
+    @classmethod
+    def _settle_open(
+        cls, store: StateStore, job: Job, state: JobState, take_over: bool, now: datetime
+    ) -> tuple[JobState, list[str]]:
+        """Deal with a session that is still open: complete its last write, or set it aside."""
+        open_session = state.monitor.open_session
+        if open_session is None:
+            return state, []
+        folder = store.logs / open_session.session
+        try:
+            earlier = cls(store, folder, load_session(folder), lambda: now)
+        except Refusal:
+            earlier = None
+        if earlier is not None and next_step(earlier.record)[0] > len(STEPS):
+            return earlier._settle(now), []
+        where = earlier.next_line() if earlier else "its record is gone"
+        if not take_over:
+            raise Refusal(
+                f"session {open_session.session} of this job is still open: {where}. "
+                "Go on with it, or set it aside with --take-over"
+            )
+
+        def set_aside(state: JobState) -> None:
+            state.monitor.abandoned.append(open_session)
+            state.monitor.open_session = None
+
+        note = f"session {open_session.session} was left unfinished and is set aside: {where}"
+        return store.update(job, now, set_aside, "monitor"), [note]
+
+    @classmethod
+    def resume(
+        cls, store: StateStore, folder: Path, clock: Callable[[], datetime] = utc_now
+    ) -> Session:
+        """A session as it stands on disk. Raises Refusal where there is none."""
+        return cls(store, folder, load_session(folder), clock)
+
+    # What is known of it
+
+    @property
+    def header(self) -> SessionHeader:
+        """What was fixed when it began."""
+        return self.record.header
+
+    @property
+    def job(self) -> Job:
+        """The job it watches."""
+        return self.record.header.job
+
+    @property
+    def head(self) -> str:
+        """The last seal."""
+        return self.record.gates[-1].seal if self.record.gates else genesis(self.header)
+
+    def latest(self, name: str) -> Gate | None:
+        """The newest revision of a gate."""
+        return next((gate for gate in reversed(self.record.gates) if gate.name == name), None)
+
+    def content(self, name: str) -> dict[str, Any]:
+        """The content of the newest revision. Raises Refusal where it is not sealed."""
+        gate = self.latest(name)
+        if gate is None:
+            raise Refusal(
+                f"step {STEPS.index(name) + 1} ({name}) is not sealed. {self.next_line()}"
+            )
+        return gate.content
+
+    def next_line(self) -> str:
+        """What comes next, as the commands say it."""
+        step, revision = next_step(self.record)
+        if step > len(STEPS):
+            return "All nine steps are sealed."
+        again = f", revision {revision}" if revision > 1 else ""
+        name = STEPS[step - 1]
+        return f"Next: step {step} of 9{again}: trainwarden {gates.COMMANDS[name]}"
+
+    @cached_property
+    def facts(self) -> TrainingFacts:
+        """What the config says, as far as it can be read."""
+        return read_facts(self.job)[0]
+
+    @cached_property
+    def state(self) -> JobState | None:
+        """The job's state when this session first asked for it."""
+        return self.store.load(self.job.id)[0]
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """Gate 1's."""
+        items = self.content("predict")["predictions"]
+        return tuple(Prediction.model_validate(item) for item in items)
+
+    @property
+    def observations(self) -> dict[str, Observation]:
+        """Gate 2's, newest revision, by id."""
+        items = (Observation.model_validate(o) for o in self.content("collect")["observations"])
+        return {item.id: item for item in items}
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Gate 3's."""
+        items = self.content("compare")["comparisons"]
+        return tuple(Comparison.model_validate(item) for item in items)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the runtime's rules found, as sealed in gate 3."""
+        return tuple(Finding.model_validate(f) for f in self.content("compare")["findings"])
+
+    @property
+    def assessment(self) -> Assessment:
+        """Gate 4's."""
+        return Assessment.model_validate(self.content("metrics")["assessment"])
+
+    @property
+    def due(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses that this session must score."""
+        waiting = self.state.strategy.hypotheses if self.state else []
+        return tuple(h for h in waiting if h.id in self.header.due)
+
+    @property
+    def citable(self) -> Citable:
+        """Everything that a text of this session may cite by now."""
+        compared = self.latest("compare") is not None
+        return Citable(
+            self.observations.values() if self.latest("collect") else (),
+            self.header.criteria,
+            self.predictions if self.latest("predict") else (),
+            self.comparisons if compared else (),
+            self.findings if compared else (),
+            self.due,
+        )
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The job's logs as last read, the main one first; from the reading cache."""
+        if self._readings is None:
+            from trainwarden.evidence.logs import load_readings
+
+            logs = [Path(log) for log in self.job.logs]
+            self._readings = tuple(load_readings(self.store.jobs, self.job, logs))
+        return self._readings
+
+    def briefing(self) -> Briefing:
+        """What an analyst may know now."""
+        collected = self.latest("collect")
+        compared = self.latest("compare")
+        briefing = Briefing(
+            header=self.header,
+            facts=self.facts,
+            now=self.clock(),
+            state=self.state,
+            due=self.due,
+            past=self.readings() if collected is None else (),
+        )
+        if self.latest("predict"):
+            briefing.predictions = self.predictions
+        if collected is not None:
+            briefing.reports = tuple(_report(item) for item in collected.content["reports"])
+            briefing.observations = self.observations
+            briefing.disagreements = tuple(
+                Disagreement.model_validate(item) for item in collected.content["disagreements"]
+            )
+            briefing.readings = self.readings()
+        if compared is not None:
+            briefing.comparisons = self.comparisons
+            briefing.findings = self.findings
+        if self.latest("metrics"):
+            briefing.assessment = self.assessment
+        if review := self.latest("review"):
+            briefing.review = Review.model_validate(review.content["review"])
+        if troubleshooting := self.latest("troubleshoot"):
+            report = troubleshooting.content["report"]
+            briefing.troubleshooting = Troubleshooting.model_validate(report)
+        return briefing
+
+    # The nine steps
+
+    def predict(self, predictions: Sequence[Prediction]) -> Gate:
+        """Step 1. Raises Refusal where something that must be predicted is missing."""
+        self._expect("predict")
+        self._refuse("predict", duties.prediction_complaints(predictions))
+        numbered = [
+            prediction.model_copy(update={"id": f"P{number}"})
+            for number, prediction in enumerate(predictions, 1)
+        ]
+        return self._seal("predict", {"predictions": _dump(numbered)})
+
+    def collect(self, sources: Sequence[Source] | None = None) -> Gate:
+        """Step 2: read all sources in parallel; what cannot be read is said."""
+        self._expect("collect")
+        from trainwarden.diagnosis.derived import derived_observations
+        from trainwarden.evidence.collect import collect, sample_row
+        from trainwarden.evidence.disagree import disagreements
+        from trainwarden.evidence.logs import positions
+        from trainwarden.evidence.sources import builtin_sources
+
+        target = self.target()
+        reports = collect(target, builtin_sources() if sources is None else sources)
+        self._readings = tuple(target.readings.values())
+        first = 1 + sum(
+            len(gate.content["observations"])
+            for gate in self.record.gates
+            if gate.name == "collect"
+        )
+        seen = [item for report in reports for item in report.observations]
+        seen += [_unread(report) for report in reports if report.status != "ok"]
+        seen += derived_observations(self._readings, seen, self.indicator())
+        observations = [
+            item.model_copy(update={"id": f"E{number}"}) for number, item in enumerate(seen, first)
+        ]
+        listed = [
+            report.model_dump(mode="json", exclude={"observations"})
+            | {"trust": report.trust.name.lower(), "count": len(report.observations)}
+            for report in reports
+        ]
+        content = {
+            "reports": listed,
+            "observations": _dump(observations),
+            "disagreements": _dump(disagreements(observations)),
+            "sample": sample_row(reports, self.clock()),
+            "positions": positions(self.store.jobs, self.job),
+        }
+        return self._seal("collect", content)
+
+    def compare(self, explanations: Mapping[str, str] | None = None) -> Gate:
+        """Step 3: the runtime holds each prediction against what was seen, and diagnoses."""
+        self._expect("compare")
+        explanations = dict(explanations or {})
+        predictions, observations = self.predictions, self.observations
+        comparisons = compare(predictions, observations.values())
+        known = {prediction.id for prediction in predictions}
+        problems = [
+            f"explanations: {name} is no prediction" for name in explanations if name not in known
+        ]
+        citable = Citable(observations.values(), self.header.criteria, predictions, comparisons)
+        for name, text in explanations.items():
+            problems += citable.complaints(f"explanation of {name}", text)
+        self._refuse("compare", problems)
+        earlier = self.state.monitor.calibration if self.state else {}
+        outcomes = [comparison.outcome for comparison in comparisons]
+        content = {
+            "comparisons": _dump(comparisons),
+            "observed": len(observations),
+            "held": outcomes.count("held"),
+            "missed": outcomes.count("missed"),
+            "unobserved": outcomes.count("unobserved"),
+            "explanations": explanations,
+            "calibration": {
+                name: count.model_dump(mode="json")
+                for name, count in calibrate(earlier, predictions, comparisons).items()
+            },
+            "findings": _dump(self._diagnose(comparisons)),
+        }
+        return self._seal("compare", content, predictions={p["id"]: p for p in _dump(predictions)})
+
+    def assess(self, assessment: Assessment) -> Gate:
+        """Step 4. Raises Refusal where a status fails its duties or a number has no source."""
+        self._expect("metrics")
+        observations, findings = self.observations, self.findings
+        complaints = duties.assessment_complaints(
+            assessment,
+            observations,
+            self.header.criteria,
+            self.predictions,
+            self.comparisons,
+            findings,
+        )
+        self._refuse("assess", complaints)
+        named = [
+            *assessment.progress,
+            *assessment.failure,
+            *self.citable.cited(assessment.reasoning),
+        ]
+        cited = [observations[name] for name in dict.fromkeys(named) if name in observations]
+        content = {
+            "assessment": assessment.model_dump(mode="json"),
+            "findings": _dump(findings),
+            "cited": _dump(cited),
+        }
+        return self._seal("metrics", content)
+
+    def resources(self, reasoning: str) -> Gate:
+        """Step 5: every device, and what else the machine tells. Raises Refusal."""
+        self._expect("resources")
+        problems = self.citable.complaints("reasoning", reasoning)
+        if len(reasoning.split()) < duties.FEWEST_WORDS:
+            problems.append(
+                "reasoning: say in sentences what the hardware, processes and disks tell"
+            )
+        self._refuse("resources", problems)
+        collected = self.content("collect")
+        machine = [
+            item
+            for item in collected["observations"]
+            if item["quantity"].startswith(duties.MACHINE_PREFIXES)
+            and not item["quantity"].startswith("log.")
+        ]
+        gpu_report = next((r for r in collected["reports"] if r["source"] == "gpu"), None)
+        content = {
+            "devices": _devices(machine),
+            "no_gpu": gpu_report["message"] if gpu_report else "no GPU source was asked",
+            "unreadable": [
+                f"{report['source']}: {report['status']}: {report['message']}"
+                for report in collected["reports"]
+                if report["status"] != "ok"
+            ],
+            "observations": machine,
+            "reasoning": reasoning,
+        }
+        return self._seal("resources", content)
+
+    def reviewed_seals(self) -> dict[str, str]:
+        """The seals a verdict must name: the newest revisions of gates 1 to 5."""
+        return {name: gate.seal for name in STEPS[:5] if (gate := self.latest(name))}
+
+    def load_bearing(self) -> list[str]:
+        """Ids of the observations that the verdict rests on."""
+        assessment = self.assessment
+        named = [*assessment.progress, *assessment.failure]
+        named += [name for finding in self.findings for name in finding.observations]
+        named += self.citable.cited(assessment.reasoning)
+        return [name for name in dict.fromkeys(named) if name in self.observations]
+
+    def review(self, review: Review) -> Gate:
+        """Step 6: the verdict of another. A rejection opens gates 2 to 5 once more."""
+        self._expect("review")
+        complaints = duties.review_complaints(
+            review,
+            self.header.analyst,
+            self.reviewed_seals(),
+            self.load_bearing(),
+            self.observations,
+        )
+        self._refuse("review", complaints)
+        round_number = next_step(self.record)[1]
+        rejected = review.verdict == "reject"
+        final = round_number >= REVIEW_ROUNDS
+        outcome = ("unverified" if final else "rejected") if rejected else "approved"
+        unverified = [*review.unverified, *(review.objections if outcome == "unverified" else ())]
+        content = {
+            "review": review.model_dump(mode="json"),
+            "round": round_number,
+            "outcome": outcome,
+            "unverified": unverified,
+        }
+        return self._seal("review", content)
+
+    def troubleshoot(self, report: Troubleshooting) -> Gate:
+        """Step 7: root causes, or skipped where nothing asks for them. Raises Refusal."""
+        self._expect("troubleshoot")
+        complaints = duties.troubleshooting_complaints(
+            report,
+            self.assessment,
+            self.citable,
+            self.observations,
+            self.findings,
+            self.comparisons,
+        )
+        self._refuse("troubleshoot", complaints)
+        content = {
+            "status": self.assessment.status.value,
+            "findings": _dump(self.findings),
+            "report": report.model_dump(mode="json"),
+        }
+        return self._seal("troubleshoot", content, skipped=bool(report.skipped))
+
+    def strategize(self, strategy: Strategy) -> Gate:
+        """Step 8: due hypotheses scored, new ones, a plan and when to look. Raises Refusal."""
+        self._expect("strategy")
+        status = self.assessment.status
+        complaints = duties.strategy_complaints(
+            strategy, status, self.due, self.observations, self.clock()
+        )
+        self._refuse("strategize", complaints)
+        numbered = tuple(
+            hypothesis.model_copy(update={"id": f"H{self.header.number}-{number}"})
+            for number, hypothesis in enumerate(strategy.hypotheses, 1)
+        )
+        ids = {str(number): h.id for number, h in enumerate(numbered, 1)}
+        ids |= {
+            given.id: h.id
+            for given, h in zip(strategy.hypotheses, numbered, strict=True)
+            if given.id
+        }
+        chosen = ids.get(strategy.chosen) if strategy.chosen else None
+        final = strategy.model_copy(update={"hypotheses": numbered, "chosen": chosen})
+        content = {
+            "status": status.value,
+            "due": _dump(self.due),
+            "strategy": final.model_dump(mode="json"),
+        }
+        return self._seal("strategy", content)
+
+    def finish(self, summary: str = "") -> Gate:
+        """Step 9: seal the summary and write the job's state. Raises Refusal or Trouble."""
+        self._expect("summary")
+        self._refuse("finish", self.citable.complaints("summary", summary) if summary else [])
+        assessment, compared = self.assessment, self.content("compare")
+        observations = self.observations
+        reviewed = self.content("review")
+        content = {
+            "status": assessment.status.value,
+            "indicator": assessment.indicator.model_dump(mode="json"),
+            "value": _last_value(observations.values(), assessment.indicator.quantity),
+            "step": duties.last_step(observations.values()),
+            "predictions": {
+                "made": len(compared["comparisons"]),
+                "held": compared["held"],
+                "missed": compared["missed"],
+                "unobserved": compared["unobserved"],
+            },
+            "findings": [
+                {
+                    "kind": finding.kind,
+                    "severity": finding.severity.value,
+                    "role": finding.role.value,
+                    "since_step": finding.since_step,
+                    "summary": finding.summary,
+                }
+                for finding in self.findings
+                if finding.id not in assessment.disputed
+            ],
+            "review": f"{reviewed['outcome']} by {reviewed['review']['reviewer']}",
+            "question": assessment.question,
+            "evaluate_after": self.content("strategy")["strategy"]["evaluate_after"],
+            "summary": summary,
+        }
+        gate = self._seal("summary", content)
+        self._settle(self.clock())
+        return gate
+
+    # The machinery
+
+    def target(self) -> Target:
+        """What the sources are pointed at."""
+        raw, _ = _read_config(self.job)
+        return Target(
+            job=self.job,
+            root=self.store.logs.parent,
+            config=raw,
+            logs=tuple(Path(log) for log in self.job.logs),
+            cache_dir=self.store.jobs,
+            earlier=tuple(self.state.monitor.samples) if self.state else (),
+            now=self.clock,
+            live=self.live,
+        )
+
+    def indicator(self) -> KeyIndicator | None:
+        """The key indicator as the runtime would choose it, None where nothing was logged."""
+        from trainwarden.metrics.indicator import key_indicator
+
+        names = [name for reading in self.readings() for name in reading.series]
+        choice = key_indicator(names, self.facts, self._guidance())
+        return choice.indicator if choice else None
+
+    def _guidance(self) -> str | None:
+        earlier = self.state.monitor.user_guidance if self.state else []
+        return self.job.guidance or (earlier[-1] if earlier else None)
+
+    def _diagnose(self, comparisons: Sequence[Comparison]) -> list[Finding]:
+        from trainwarden.diagnosis import View, diagnose
+
+        collected = self.content("collect")
+        view = View(
+            observations=self.observations,
+            readings=self.readings(),
+            facts=self.facts,
+            comparisons=tuple(comparisons),
+            earlier=tuple(self.state.monitor.samples) if self.state else (),
+            disagreements=tuple(
+                Disagreement.model_validate(item) for item in collected["disagreements"]
+            ),
+            reports=tuple(_report(item) for item in collected["reports"]),
+            indicator=self.indicator(),
+            now=self.clock(),
+            live=self.live,
+        )
+        return [
+            finding.model_copy(update={"id": f"F{number}"})
+            for number, finding in enumerate(diagnose(view), 1)
+        ]
+
+    def _expect(self, name: str) -> None:
+        step, _ = next_step(self.record)
+        wanted = STEPS.index(name) + 1
+        if step == wanted:
+            return
+        if name == "predict" and step > 1:
+            raise Refusal(f"a sealed prediction is never revised. {self.next_line()}")
+        if wanted == 2 and step == 1:
+            raise Refusal(
+                "no evidence is read before gate 1 is sealed: predict first. " + self.next_line()
+            )
+        did = "is already sealed" if wanted < step else "cannot be sealed yet"
+        raise Refusal(f"step {wanted} ({name}) {did}. {self.next_line()}")
+
+    def _refuse(self, command: str, complaints: Sequence[str]) -> None:
+        if complaints:
+            listed = "\n".join(f"- {complaint}" for complaint in dict.fromkeys(complaints))
+            raise Refusal(f"{command}: not sealed, because\n{listed}\nMend this and send it again.")
+
+    def _seal(
+        self, name: str, content: dict[str, Any], *, skipped: bool = False, **extra: Any
+    ) -> Gate:
+        step, revision = next_step(self.record)
+        gate = Gate(
+            step=step,
+            name=name,
+            revision=revision,
+            file=gates.file_name(step, revision),
+            job=self.job.id,
+            session=self.header.session,
+            analyst=self.header.analyst,
+            sealed_at=self.clock(),
+            skipped=skipped,
+            content=content,
+            previous=self.head,
+            seal="",
+        )
+        after = SessionRecord(header=self.header, gates=(*self.record.gates, gate))
+        following = Session(self.store, self.folder, after).next_line()
+        body = gates.render(gate, self.header, following, **extra)
+        gate = gate.model_copy(update={"seal": seal(gate, body)})
+        # The file first: a gate counts as sealed only once session.json has it.
+        write_atomically(self.folder / gate.file, gate_file(gate, body))
+        before, self.record = (
+            self.record,
+            SessionRecord(header=self.header, gates=(*self.record.gates, gate)),
+        )
+        try:
+            self._write_record()
+        except Trouble:
+            self.record = before
+            raise
+        if name != "summary":
+            self._remember_head()
+        return gate
+
+    def _write_record(self) -> None:
+        text = json.dumps(self.record.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        write_atomically(self.folder / "session.json", text + "\n")
+
+    def _remember_head(self) -> None:
+        def remember(state: JobState) -> None:
+            current = state.monitor.open_session
+            if current is not None and current.session == self.header.session:
+                current.head = self.head
+
+        self.store.update(self.job, self.clock(), remember, "monitor")
+
+    def _settle(self, now: datetime) -> JobState:
+        """Write what the session adds to the job's state; doing it twice changes nothing."""
+        summary, strategy = self.content("summary"), self.content("strategy")["strategy"]
+        collected, compared = self.content("collect"), self.content("compare")
+        review = Review.model_validate(self.content("review")["review"])
+        plan = Strategy.model_validate(strategy)
+
+        def settle(state: JobState) -> None:
+            state.monitor.open_session = None
+            if any(entry.session == self.header.session for entry in state.monitor.status_history):
+                return
+            state.monitor.status = Status(summary["status"])
+            state.monitor.status_history.append(
+                StatusEntry(
+                    session=self.header.session,
+                    time=self.record.gates[-1].sealed_at,
+                    status=Status(summary["status"]),
+                    step=summary["step"],
+                    indicator=KeyIndicator.model_validate(summary["indicator"]),
+                    value=summary["value"],
+                    findings=[finding["kind"] for finding in summary["findings"]],
+                    head=self.head,
+                )
+            )
+            state.monitor.calibration = {
+                name: Calibration.model_validate(count)
+                for name, count in compared["calibration"].items()
+            }
+            state.monitor.reading_positions = collected["positions"]
+            state.monitor.samples = [*state.monitor.samples, collected["sample"]][-KEPT_SAMPLES:]
+            state.monitor.learnings += [
+                learning.text
+                for learning in review.learnings
+                if learning.scope == "job" and learning.text not in state.monitor.learnings
+            ]
+            done = {score.hypothesis for score in plan.scores}
+            waiting = [h for h in state.strategy.hypotheses if h.id not in done]
+            waiting += [h for h in plan.hypotheses if h.id == plan.chosen]
+            state.strategy.hypotheses = waiting
+            state.strategy.outcomes += plan.scores
+            state.strategy.decisions.append(
+                {"session": self.header.session, "chosen": plan.chosen, "by": plan.chosen_by}
+            )
+            state.strategy.plan = plan.plan
+            state.strategy.evaluate_after = plan.evaluate_after
+
+        keep_learnings(self.store, [item.text for item in review.learnings if item.scope == "all"])
+        return self.store.update(self.job, now, settle, "meta", "monitor", "strategy")
+
+
+def read_facts(job: Job) -> tuple[TrainingFacts, str | None]:
+    """The facts of a job's config, and what was wrong with it where it could not be read."""
+    raw, problem = _read_config(job)
+    return training_facts(raw), problem
+
+
+def _read_config(job: Job) -> tuple[dict[str, Any], str | None]:
+    if not job.config:
+        return {}, None
+    try:
+        return load_config(Path(job.config)), None
+    except ConfigError as error:
+        return {}, f"the config says nothing: {error}"
+
+
+def _new_folder(logs: Path, now: datetime) -> tuple[Path, datetime]:
+    """A folder named by the moment; two sessions of one second get two seconds."""
+    make_folder(logs)
+    for later in range(3_600):
+        moment = now + timedelta(seconds=later)
+        folder = logs / moment.strftime("%Y-%m-%d_%H%M%S")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise trouble("create the folder", folder, error) from error
+        return folder, now
+    raise Trouble(f"no free session name in {logs}: thousands of sessions carry this hour")
+
+
+def _due(state: JobState | None, now: datetime) -> list[Hypothesis]:
+    """Hypotheses whose moment has come. A step cannot be known before looking, so it counts as
+    come once the earlier sessions' own step rate says so, or when no rate is known."""
+    if state is None or not state.strategy.hypotheses or state.strategy.evaluate_after is None:
+        return []
+    when = state.strategy.evaluate_after
+    if when.time is not None and now >= when.time:
+        return list(state.strategy.hypotheses)
+    if when.step is None:
+        return []
+    expected = _expected_step(state, now)
+    reached = expected is None or expected >= when.step
+    return list(state.strategy.hypotheses) if reached else []
+
+
+def _expected_step(state: JobState, now: datetime) -> float | None:
+    rows = [row for row in state.monitor.samples if row.get("step") is not None and row.get("time")]
+    if len(rows) < 2:
+        return None
+    first, last = rows[-2], rows[-1]
+    began, ended = (datetime.fromisoformat(str(row["time"])) for row in (first, last))
+    seconds = (ended - began).total_seconds()
+    if seconds <= 0:
+        return None
+    rate = (float(last["step"]) - float(first["step"])) / seconds
+    return float(last["step"]) + rate * (now - ended).total_seconds()
+
+
+def _learnings(store: StateStore) -> list[str]:
+    try:
+        text = (store.logs / "learnings.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
+
+
+def keep_learnings(store: StateStore, texts: Sequence[str]) -> None:
+    """Add learnings for all jobs to `monitoring-logs/learnings.md`, each once."""
+    from trainwarden.files import locked
+    from trainwarden.records.hostile import clean
+
+    texts = [clean(text, 2_000) for text in texts]
+    if not texts:
+        return
+    with locked(store.logs / ".learnings.lock", wait=10, purpose="keep learnings"):
+        known = _learnings(store)
+        path = store.logs / "learnings.md"
+        before = (
+            path.read_text(encoding="utf-8") if path.exists() else "# Learnings for all jobs\n\n"
+        )
+        added = "".join(f"- {text}\n" for text in dict.fromkeys(texts) if text not in known)
+        if added:
+            write_atomically(path, before.rstrip("\n") + "\n" + ("\n" if not known else "") + added)
+
+
+def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
+    return [record.model_dump(mode="json") for record in records]
+
+
+def _report(item: Mapping[str, Any]) -> SourceReport:
+    from trainwarden.records.observation import Trust
+
+    kept = {key: value for key, value in item.items() if key != "count"}
+    return SourceReport.model_validate(kept | {"trust": Trust[str(item["trust"]).upper()]})
+
+
+def _unread(report: SourceReport) -> Observation:
+    """That a source could not be read is itself something seen, and can be cited."""
+    return Observation(
+        quantity=f"source.{report.source}",
+        value=report.status,
+        source=report.source,
+        trust=report.trust,
+        text=report.message,
+    )
+
+
+def _devices(machine: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row a GPU (or MIG instance) with what the gate's table shows."""
+    shown = ("name", "power_share", "utilization", "memory_used", "temperature", "throttle")
+    rows: dict[str, dict[str, Any]] = {}
+    for item in machine:
+        prefix, _, rest = item["quantity"].partition(".")
+        if prefix == "gpu" and item["subject"]:
+            row = rows.setdefault(
+                item["subject"], {"subject": item["subject"], **dict.fromkeys(shown)}
+            )
+            if rest in shown:
+                row[rest] = item["value"]
+    return list(rows.values())
+
+
+def _last_value(observations: Iterable[Observation], quantity: str) -> Any:
+    from trainwarden.records.base import to_json_number
+
+    matching = [o for o in observations if o.quantity == quantity and o.stat == "last"]
+    if not matching:
+        return None
+    return to_json_number(max(matching, key=lambda item: (item.trust, item.step or 0)).value)
