@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from trainwarden.evidence.config_files import ConfigError, load_config, load_model_config
+
+__all__ = [
+    "ConfigError",
+    "TrainingFacts",
+    "find_config",
+    "load_config",
+    "load_model_config",
+    "planned_steps",
+    "training_facts",
+]
 
 
 @dataclass(frozen=True)
@@ -40,3 +54,32 @@ class TrainingFacts:
     metric_for_best_model: str | None = None
     greater_is_better: bool | None = None
     keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def planned_steps(facts: TrainingFacts) -> int | None:
+    """Optimizer steps the run is to take: as said, or epochs times steps per epoch."""
+    if facts.max_steps is not None:
+        return facts.max_steps
+    if facts.epochs is not None and facts.steps_per_epoch is not None:
+        return math.ceil(facts.epochs * facts.steps_per_epoch)
+    return None
+
+
+def training_facts(
+    config: Mapping[str, Any], model_config: Mapping[str, Any] | None = None
+) -> TrainingFacts:
+    """Recognise the facts of a run in its config and, for what it lacks, its model's config.
+
+    Values are only read: numbers written as text ("1e-4", "5_000", "4800ba") count as numbers,
+    "auto", expressions and negative "unset" marks count as not said. Never raises.
+    """
+    from trainwarden.evidence.config_facts import recognise
+
+    return recognise(config, model_config or {})
+
+
+def find_config(root: Path, log: Path | None = None) -> Path | None:
+    """The most plausible training config near a log or a root folder; None if that isn't clear."""
+    from trainwarden.evidence.config_finder import find_near
+
+    return find_near(root, log)
