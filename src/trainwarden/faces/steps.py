@@ -1,0 +1,415 @@
+"""One command a step: for an analyst who answers each step itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from trainwarden.errors import Refusal
+from trainwarden.faces.common import (
+    emit_json,
+    job_options,
+    json_option,
+    open_session,
+    parse,
+    read_input,
+    root_option,
+    session_option,
+    store_at,
+    table,
+    validation_lines,
+    wait_option,
+)
+from trainwarden.procedure.locate import locate
+from trainwarden.procedure.session import Session
+from trainwarden.records.assessment import Assessment, Criterion, Status, Troubleshooting
+from trainwarden.records.hypothesis import Strategy
+from trainwarden.records.prediction import Prediction
+from trainwarden.records.review import Review
+from trainwarden.records.session import Gate
+
+input_option = click.option(
+    "--input", "source", default="-", help="File with the input; default: standard input."
+)
+
+
+def example(text: str) -> Any:
+    """Show an example input at the end of a command's help, exactly as it is to be typed."""
+    return "\b\nExample input:\n" + "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+def step_options(function: Any) -> Any:
+    """The options all step commands have."""
+    for option in (json_option, wait_option, session_option, root_option):
+        function = option(function)
+    return function
+
+
+def answer(session: Session, gate: Gate, as_json: bool, *, more: str = "") -> None:
+    """Say what was sealed and what comes next."""
+    if as_json:
+        emit_json(
+            {
+                "sealed": gate.file,
+                "step": gate.step,
+                "revision": gate.revision,
+                "seal": gate.seal,
+                "content": gate.content,
+                "next": session.next_line(),
+            }
+        )
+        return
+    if more:
+        click.echo(more)
+    click.echo(f"sealed {session.folder / gate.file} ({gate.seal[:12]})")
+    click.echo(session.next_line())
+
+
+@click.command()
+@job_options
+@click.option("--analyst", default="analyst", show_default=True, help="Who predicts and reasons.")
+@click.option("--take-over", is_flag=True, help="Set an unfinished session of this job aside.")
+@wait_option
+@json_option
+def begin(
+    logs: tuple[str, ...],
+    config: str | None,
+    model: str | None,
+    job: str | None,
+    guidance: str | None,
+    authority: Any,
+    root: Path,
+    analyst: str,
+    take_over: bool,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Open a session: criteria from config and history, nothing of the run is read yet."""
+    store = store_at(root)
+    found = locate(
+        store, root=store.logs.parent, logs=logs, config=config, model=model,
+        guidance=guidance, job=job,
+    )  # fmt: skip
+    with store.hold(found.id, wait=wait, purpose="begin"):
+        session = Session.begin(
+            store, found, analyst=analyst, authority=authority, take_over=take_over
+        )
+    header = session.header
+    if as_json:
+        due = [hypothesis.model_dump(mode="json") for hypothesis in session.due]
+        emit_json(
+            {
+                "header": header.model_dump(mode="json"),
+                "folder": str(session.folder),
+                "due": due,
+                "next": session.next_line(),
+            }
+        )
+        return
+    click.echo(f"job {header.job.id}, session {header.session} (number {header.number})")
+    click.echo(f"config {header.job.config or '-'}; logs {', '.join(header.job.logs) or '-'}")
+    for note in header.notes:
+        click.echo(f"note: {note}")
+    for learning in header.learnings:
+        click.echo(f"learning: {learning}")
+    if header.criteria:
+        click.echo(
+            table([_criterion(c) for c in header.criteria], ("id", "criterion", "value", "source"))
+        )
+    if session.state and session.state.monitor.status_history:
+        last = session.state.monitor.status_history[-1]
+        click.echo(f"last session {last.session}: {last.status.value} at step {last.step}")
+    for hypothesis in session.due:
+        click.echo(f"due {hypothesis.id}: {hypothesis.statement}")
+        click.echo(f"  expected: {hypothesis.expected_outcome}")
+        click.echo(f"  fails if: {hypothesis.failure_criterion}")
+    click.echo(session.next_line())
+
+
+def _criterion(criterion: Criterion) -> tuple[Any, ...]:
+    rule = " (a rule of thumb)" if criterion.rule_of_thumb else ""
+    return criterion.id, criterion.name, criterion.value, criterion.source + rule
+
+
+@click.command(
+    epilog=example("""
+predictions:
+  - {quantity: step, low: 900, high: 1100, level: 0.9, basis: "12 steps/s since 13:05 [C4]"}
+  - {quantity: loss, low: 1.2, high: 1.6, level: 0.9, basis: "trend of the last session"}
+  - {quantity: process.alive, one_of: [true], level: 0.95, basis: "ends at step 3000 only"}
+""")
+)
+@input_option
+@step_options
+def predict(source: str, root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
+    """Step 1: seal predictions before anything of the run is read."""
+    data = read_input(source)
+    items = data.get("predictions") if isinstance(data, dict) else data
+    if not isinstance(items, list):
+        raise Refusal("predict: a list of predictions is expected; --help has an example")
+    predictions, problems = [], []
+    for number, item in enumerate(items, 1):
+        try:
+            predictions.append(Prediction.model_validate(item))
+        except ValidationError as error:
+            problems.append(validation_lines(error, f"prediction {number}: "))
+    if problems:
+        raise Refusal("predict: not sealed, because\n" + "\n".join(problems))
+    with open_session(root, session_name, wait, "predict") as session:
+        answer(session, session.predict(predictions), as_json)
+
+
+@click.command()
+@step_options
+def collect(root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
+    """Step 2: read all sources in parallel; number what was seen."""
+    with open_session(root, session_name, wait, "collect") as session:
+        gate = session.collect()
+        rows = [
+            (o["id"], _named(o), o["value"], o["unit"] or "", _step(o), o["source"])
+            for o in gate.content["observations"]
+        ]
+        lines = [table(rows, ("id", "quantity", "value", "unit", "step", "source"))]
+        lines += [
+            f"{report['source']}: {report['status']}: {report['message']}"
+            for report in gate.content["reports"]
+            if report["status"] != "ok"
+        ]
+        lines += [
+            f"disagreement on {item['quantity']}: {item['believed']} over {item['doubted']}"
+            for item in gate.content["disagreements"]
+        ]
+        answer(session, gate, as_json, more="\n".join(lines))
+
+
+def _step(observation: dict[str, Any]) -> Any:
+    return "" if observation["step"] is None else observation["step"]
+
+
+def _named(observation: dict[str, Any]) -> str:
+    stat = "" if observation["stat"] == "last" else f" ({observation['stat']})"
+    subject = f", {observation['subject']}" if observation["subject"] else ""
+    return f"{observation['quantity']}{stat}{subject}"
+
+
+@click.command(
+    epilog=example("""
+P2: "loss is above its interval [P2] because evaluation was added in this session [E9]"
+""")
+)
+@click.option("--explain", help="File (or -) with an explanation per prediction, optional.")
+@step_options
+def compare(
+    explain: str | None, root: Path, session_name: str | None, wait: float, as_json: bool
+) -> None:
+    """Step 3: each prediction against what was seen, and what the runtime's rules find."""
+    explanations = read_input(explain) if explain else {}
+    if not isinstance(explanations, dict):
+        raise Refusal("compare: a mapping of prediction to explanation is expected")
+    with open_session(root, session_name, wait, "compare") as session:
+        gate = session.compare({str(k): str(v) for k, v in explanations.items()})
+        by_id = {prediction.id: prediction for prediction in session.predictions}
+        rows = [
+            (
+                c.prediction,
+                c.quantity,
+                _expected(by_id[c.prediction]),
+                c.actual,
+                c.observation or "",
+                c.outcome,
+            )
+            for c in session.comparisons
+        ]
+        lines = [table(rows, ("id", "quantity", "expected", "actual", "seen", "outcome"))]
+        lines += [finding_line(f.model_dump(mode="json")) for f in session.findings] or [
+            "findings: none"
+        ]
+        answer(session, gate, as_json, more="\n".join(lines))
+
+
+def _expected(prediction: Prediction) -> str:
+    from trainwarden.procedure.gates import show_value
+
+    if prediction.one_of is not None:
+        return "one of " + ", ".join(show_value(option) for option in prediction.one_of)
+    low = "" if prediction.low is None else show_value(prediction.low)
+    high = "" if prediction.high is None else show_value(prediction.high)
+    return f"{low}..{high}"
+
+
+def finding_line(finding: dict[str, Any]) -> str:
+    """A finding in one line."""
+    since = f" since step {finding['since_step']}" if finding["since_step"] is not None else ""
+    cited = f" [{', '.join(finding['observations'])}]" if "observations" in finding else ""
+    label = f"{finding['id']} " if finding.get("id") else ""
+    return f"{label}{finding['kind']} ({finding['severity']}{since}): {finding['summary']}{cited}"
+
+
+@click.command(
+    epilog=example("""
+status: HEALTHY                 # or WARNING, UNCERTAIN, CRITICAL
+indicator: {quantity: loss, direction: decrease, why: "the run logs no other measure of learning"}
+expected: "With warm-up over at step 100 [C3] the loss should fall steadily."
+baseline: "A model that does not learn would stay at 4.16 [C7]."
+reasoning: "The loss is 1.48 [E12], from 4.21 [E13] at the beginning."
+progress: [E12, E13]            # HEALTHY; CRITICAL has failure: [E..]
+# WARNING: process. UNCERTAIN: tried, why_failed, would_resolve, question.
+""")
+)
+@input_option
+@step_options
+def assess(source: str, root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
+    """Step 4: the status with the articulation it owes; every number cites."""
+    assessment = parse(Assessment, read_input(source), "assess")
+    with open_session(root, session_name, wait, "assess") as session:
+        answer(session, session.assess(assessment), as_json)
+
+
+@click.command(
+    epilog=example("""
+reasoning: "GPU 0 draws 0.93 of its limit [E40] and nothing holds its clocks down [E44]."
+""")
+)
+@input_option
+@step_options
+def resources(
+    source: str, root: Path, session_name: str | None, wait: float, as_json: bool
+) -> None:
+    """Step 5: what hardware, processes and disks tell; every device is listed."""
+    data = read_input(source)
+    reasoning = data.get("reasoning") if isinstance(data, dict) else data
+    if not isinstance(reasoning, str):
+        raise Refusal("resources: a text under `reasoning` is expected; --help has an example")
+    with open_session(root, session_name, wait, "resources") as session:
+        answer(session, session.resources(reasoning), as_json)
+
+
+@click.command(
+    epilog=example("""
+reviewer: quality-reviewer
+verdict: approve                # or reject, with objections
+seals: {predict: 9f…, collect: 3a…, compare: 77…, metrics: 0c…, resources: d2…}
+reread:
+  - {observation: E12, found: 1.48, agrees: true, how: "tail of train.log, last step line"}
+objections: []
+learnings:
+  - {scope: job, text: "evaluation pauses the log for two minutes every 500 steps"}
+""")
+)
+@input_option
+@click.option("--builtin", is_flag=True, help="Let the built-in reviewer audit.")
+@click.option("--material", is_flag=True, help="Only show what a verdict must name; seal nothing.")
+@step_options
+def review(
+    source: str,
+    builtin: bool,
+    material: bool,
+    root: Path,
+    session_name: str | None,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Step 6: the verdict of a reviewer who is not the analyst, on exactly these five gates."""
+    given = None if builtin or material else parse(Review, read_input(source), "review")
+    with open_session(root, session_name, wait, "review") as session:
+        if material:
+            return _show_material(session, as_json)
+        if given is None:
+            from trainwarden.analysts.reviewer import BuiltinReviewer
+
+            given = BuiltinReviewer().review(session.record, session.store.logs.parent)
+        gate = session.review(given)
+        lines = [f"{gate.content['outcome']} by {given.reviewer}", *given.objections]
+        answer(session, gate, as_json, more="\n".join(lines))
+
+
+def _show_material(session: Session, as_json: bool) -> None:
+    seals = session.reviewed_seals()
+    if len(seals) < 5:
+        raise Refusal(f"review: gates 1 to 5 are not all sealed. {session.next_line()}")
+    files = {
+        name: str(session.folder / gate.file) for name in seals if (gate := session.latest(name))
+    }
+    bearing = session.load_bearing()
+    if as_json:
+        emit_json({"seals": seals, "files": files, "load_bearing": bearing})
+        return
+    click.echo(
+        table([(name, seals[name], files[name]) for name in seals], ("gate", "seal", "file"))
+    )
+    click.echo("re-read at least one of: " + ", ".join(bearing))
+
+
+@click.command(
+    epilog=example("""
+causes:
+  - statement: "The gradient overflowed at step 412 [E20] before the loss did [E21]."
+    role: initiating            # then cascade, teardown
+    observations: [E20, E21]
+    evidence_type: inference    # at most 0.70; research 0.85; observation 0.95
+    confidence: 0.6
+    alternatives: ["a corrupt batch"]
+    first_action: "Look at the batch of step 411 before changing anything."
+""")
+)
+@input_option
+@click.option("--skip", help="Seal step 7 as skipped, with this reason, where that is allowed.")
+@step_options
+def troubleshoot(
+    source: str, skip: str | None, root: Path, session_name: str | None, wait: float, as_json: bool
+) -> None:
+    """Step 7: root causes in causal order."""
+    if skip is not None:
+        report = Troubleshooting(skipped=skip)
+    else:
+        report = parse(Troubleshooting, read_input(source), "troubleshoot")
+    with open_session(root, session_name, wait, "troubleshoot") as session:
+        answer(session, session.troubleshoot(report), as_json)
+
+
+@click.command(
+    epilog=example("""
+scores:                         # every due hypothesis, first
+  - {hypothesis: H1-2, outcome: REFUTED, observations: [E12], reasoning: "it went on rising"}
+hypotheses:                     # three for WARNING, CRITICAL, UNCERTAIN
+  - dimension: optimiser
+    statement: "The learning rate is too high for this batch size."
+    action: "Resume the last good checkpoint with half the learning rate."
+    expected_outcome: "The loss falls again within 200 steps of the resume."
+    failure_criterion: "The loss is not lower 200 steps after the resume."
+    counter_hypothesis: "A bad shard of data raises the loss whatever the rate."
+    cost: "200 steps, ten minutes"
+    learnt_if_confirmed: "the rate was the cause"
+    learnt_if_refuted: "look at the data next"
+    success: {quantity: loss, comparison: "<", threshold: 2.1}
+chosen: "1"
+plan:
+  actions: ["Ask the user before resuming."]
+  success_criteria: ["loss below 2.1 at step 1200"]
+  failure_criteria: ["loss above 2.1 at step 1200"]
+evaluate_after: {step: 1200}
+""")
+)
+@input_option
+@step_options
+def strategize(
+    source: str, root: Path, session_name: str | None, wait: float, as_json: bool
+) -> None:
+    """Step 8: due hypotheses scored, new ones that can fail, a plan, when to look again."""
+    strategy = parse(Strategy, read_input(source), "strategize")
+    with open_session(root, session_name, wait, "strategize") as session:
+        answer(session, session.strategize(strategy), as_json)
+
+
+@click.command()
+@click.option("--summary", default="", help="A closing sentence; its numbers must cite.")
+@step_options
+def finish(summary: str, root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
+    """Step 9: seal the summary, write the job's state, exit by the status."""
+    with open_session(root, session_name, wait, "finish") as session:
+        gate = session.finish(summary)
+        answer(session, gate, as_json)
+    raise click.exceptions.Exit(Status(gate.content["status"]).exit_code)

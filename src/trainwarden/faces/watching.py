@@ -1,0 +1,333 @@
+"""Whole sessions: run one, list what is known, show, verify, replay."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainwarden.errors import Refusal, TrainwardenError
+from trainwarden.faces.common import (
+    emit_json,
+    job_options,
+    json_option,
+    root_option,
+    session_folder,
+    store_at,
+    table,
+    wait_option,
+)
+from trainwarden.faces.steps import finding_line
+from trainwarden.procedure.session import Session
+
+
+@click.command()
+@job_options
+@wait_option
+@json_option
+def run(
+    logs: tuple[str, ...],
+    config: str | None,
+    model: str | None,
+    job: str | None,
+    guidance: str | None,
+    authority: Any,
+    root: Path,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Walk all nine steps with the built-in rules; exit by the status."""
+    from trainwarden.analysts.reviewer import BuiltinReviewer
+    from trainwarden.analysts.rules import RulesAnalyst
+    from trainwarden.procedure.locate import locate
+    from trainwarden.procedure.walk import walk
+
+    store = store_at(root)
+    found = locate(
+        store, root=store.logs.parent, logs=logs, config=config, model=model,
+        guidance=guidance, job=job,
+    )  # fmt: skip
+    analyst = RulesAnalyst()
+    with store.hold(found.id, wait=wait, purpose="run"):
+        # Whoever holds the job may set aside what a killed run left open.
+        session = Session.begin(
+            store, found, analyst=analyst.name, authority=authority, take_over=True
+        )
+        walk(session, analyst, BuiltinReviewer())
+    if as_json:
+        emit_json(session_data(session))
+    else:
+        click.echo(session_text(session))
+    raise click.exceptions.Exit(session.assessment.status.exit_code)
+
+
+def session_data(session: Session) -> dict[str, Any]:
+    """A finished session as `run --json` and `show --json` give it."""
+    summary = session.content("summary")
+    assessment = session.assessment
+    return {
+        "session": session.header.session,
+        "job": session.job.id,
+        "status": summary["status"],
+        "step": summary["step"],
+        "indicator": {
+            "quantity": summary["indicator"]["quantity"],
+            "direction": summary["indicator"]["direction"],
+            "value": summary["value"],
+        },
+        "reasoning": assessment.reasoning,
+        "question": assessment.question,
+        "predictions": summary["predictions"],
+        "findings": summary["findings"],
+        "review": summary["review"],
+        "plan": session.content("strategy")["strategy"]["plan"]["actions"],
+        "evaluate_after": summary["evaluate_after"],
+        "notes": list(session.header.notes),
+        "gates": str(session.folder),
+    }
+
+
+def session_text(session: Session) -> str:
+    """A finished session in a few lines."""
+    data = session_data(session)
+    counts = data["predictions"]
+    observed = counts["made"] - counts["unobserved"]
+    at = f" at step {data['step']}" if data["step"] is not None else ""
+    shown = table([(data["indicator"]["quantity"], data["indicator"]["value"])])
+    lines = [f"{data['status']}  {shown}{at}  (job {data['job']})"]
+    lines += [f"note: {note}" for note in data["notes"]]
+    lines.append(data["reasoning"])
+    lines.append(f"predictions: {counts['held']} of {observed} held ({counts['made']} made)")
+    lines += [finding_line(finding) for finding in data["findings"]] or ["findings: none"]
+    if data["question"]:
+        lines.append(f"question: {data['question']}")
+    lines += [f"next: {action}" for action in data["plan"][:3]]
+    lines.append(f"gates: {data['gates']}")
+    return "\n".join(lines)
+
+
+@click.command()
+@root_option
+@json_option
+def status(root: Path, as_json: bool) -> None:
+    """All jobs known here, one line each."""
+    store = store_at(root)
+    rows, broken = [], []
+    for name in store.known():
+        try:
+            state, note = store.load(name)
+        except TrainwardenError as error:
+            broken.append(str(error))
+            continue
+        if state is None:
+            broken.append(note or f"{name}: no state")
+            continue
+        last = state.monitor.status_history[-1] if state.monitor.status_history else None
+        counts = list(state.monitor.calibration.values())
+        current = state.monitor.open_session
+        rows.append(
+            {
+                "job": name,
+                "status": last.status.value if last else None,
+                "step": last.step if last else None,
+                "indicator": last.indicator.quantity if last and last.indicator else None,
+                "value": last.value if last else None,
+                "findings": last.findings if last else [],
+                "sessions": state.meta.session_count,
+                "held": sum(count.held for count in counts),
+                "observed": sum(count.held + count.missed for count in counts),
+                "expected_held": round(sum(count.expected for count in counts), 2),
+                "last": last.time.strftime("%Y-%m-%d %H:%M:%SZ") if last else None,
+                "open": current.session if current else None,
+                "next": _next_of(store, current.session) if current else None,
+                "calibration": {
+                    quantity: count.model_dump(mode="json")
+                    for quantity, count in state.monitor.calibration.items()
+                },
+            }
+        )
+    if as_json:
+        emit_json({"jobs": rows, "problems": broken})
+        return
+    if not rows and not broken:
+        click.echo(f"no job is known in {store.logs}: start with `trainwarden run --log FILE`")
+    if rows:
+        shown = [
+            (
+                row["job"],
+                row["status"] or "-",
+                "-" if row["step"] is None else row["step"],
+                f"{row['indicator']} {row['value']:.6g}" if row["value"] is not None else "-",
+                f"{row['held']}/{row['observed']} (expected {row['expected_held']:.1f})",
+                row["sessions"],
+                row["last"] or "-",
+                f"open {row['open']}: {row['next']}" if row["open"] else "",
+            )
+            for row in rows
+        ]
+        header = ("job", "status", "step", "indicator", "held", "sessions", "last", "")
+        click.echo(table(shown, header))
+    for problem in broken:
+        click.echo(f"problem: {problem}", err=True)
+
+
+def _next_of(store: Any, name: str) -> str:
+    try:
+        return Session.resume(store, store.logs / name).next_line()
+    except TrainwardenError as error:
+        return str(error)
+
+
+@click.command()
+@click.argument("session_name", metavar="SESSION")
+@click.option("--gate", type=click.IntRange(1, 9), help="Print this gate's file whole.")
+@root_option
+@json_option
+def show(session_name: str, gate: int | None, root: Path, as_json: bool) -> None:
+    """A session: its gates, its verdict, or one gate whole."""
+    store = store_at(root)
+    session = Session.resume(store, session_folder(store, session_name))
+    if gate is not None:
+        chosen = [one for one in session.record.gates if one.step == gate]
+        if not chosen:
+            raise Refusal(f"gate {gate} is not sealed. {session.next_line()}")
+        if as_json:
+            emit_json(chosen[-1].model_dump(mode="json"))
+            return
+        try:
+            click.echo((session.folder / chosen[-1].file).read_text(encoding="utf-8"), nl=False)
+        except OSError as error:
+            raise Refusal(f"cannot read {chosen[-1].file}: {error.strerror}") from error
+        return
+    if as_json:
+        emit_json(session.record.model_dump(mode="json"))
+        return
+    header = session.header
+    click.echo(f"session {header.session} of job {header.job.id}, analyst {header.analyst}")
+    rows = [
+        (
+            one.step,
+            one.file,
+            one.sealed_at.strftime("%H:%M:%S"),
+            one.seal[:12],
+            "skipped" if one.skipped else "",
+        )
+        for one in session.record.gates
+    ]
+    click.echo(table(rows, ("step", "gate", "sealed", "seal", "")))
+    click.echo(session_text(session) if session.latest("summary") else session.next_line())
+
+
+@click.command()
+@click.argument("session_name", metavar="SESSION")
+@root_option
+@json_option
+def verify(session_name: str, root: Path, as_json: bool) -> None:
+    """Re-compute every seal; exit 1 and name the first broken gate when anything was touched."""
+    from trainwarden.procedure.seals import verify as verify_seals
+
+    store = store_at(root)
+    folder = _any_session_folder(store, session_name)
+    checked = verify_seals(folder, _remembered_head(folder))
+    if as_json:
+        emit_json(
+            {
+                "session": checked.session,
+                "intact": checked.broken is None,
+                "gates": checked.gates,
+                "head": checked.head,
+                "broken": checked.broken,
+                "problem": checked.problem,
+                "leftovers": list(checked.leftovers),
+            }
+        )
+    elif checked.broken is None:
+        click.echo(f"{checked.session}: all {checked.gates} seals hold ({checked.head[:12]})")
+        for name in checked.leftovers:
+            click.echo(f"{name}: not sealed; a command was stopped before it could seal it")
+    else:
+        click.echo(f"{checked.session}: BROKEN at {checked.broken}: {checked.problem}")
+    raise click.exceptions.Exit(0 if checked.broken is None else 1)
+
+
+def _any_session_folder(store: Any, name: str) -> Path:
+    """A session's folder even where its session.json is gone: that is for verify to say."""
+    for folder in (store.logs / name, Path(name).expanduser().absolute()):
+        if folder.is_dir():
+            return Path(folder)
+    raise Refusal(f"no session {name} in {store.logs}")
+
+
+def _remembered_head(folder: Path) -> str | None:
+    """The seal that the job's state remembers of this session, if any state does."""
+    from trainwarden.procedure.seals import load_session
+    from trainwarden.procedure.state import StateStore
+
+    session = load_session(folder).header
+    try:
+        state, _ = StateStore(folder.parent.parent).load(session.job.id)
+    except TrainwardenError:
+        return None
+    if state is None:
+        return None
+    current = state.monitor.open_session
+    known = [(entry.session, entry.head) for entry in state.monitor.status_history]
+    known += [(one.session, one.head) for one in state.monitor.abandoned]
+    known += [(current.session, current.head)] if current else []
+    return next((head for name, head in known if name == session.session), None)
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option("--sessions", type=click.IntRange(1, 200), default=5, show_default=True)
+@click.option("--config", type=click.Path(path_type=Path), help="The run's training config.")
+@click.option("--guidance", help="What is known of the run.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the sessions in this folder.")
+@json_option
+def replay(
+    log: Path,
+    sessions: int,
+    config: Path | None,
+    guidance: str | None,
+    keep: Path | None,
+    as_json: bool,
+) -> None:
+    """Feed a finished log in N cuts to N sessions: what would have been told, and when."""
+    from trainwarden.analysts.reviewer import BuiltinReviewer
+    from trainwarden.analysts.rules import RulesAnalyst
+    from trainwarden.procedure.replay import replay as replay_log
+
+    if not log.is_file():
+        raise Refusal(f"the log {log} does not exist or is no file")
+    if config is not None and not config.is_file():
+        raise Refusal(f"the config {config} does not exist or is no file")
+    with tempfile.TemporaryDirectory(prefix="trainwarden-replay-") as temporary:
+        folder = Path(temporary)
+        if keep is not None:
+            folder = keep.expanduser().absolute()
+            if folder.exists() and any(folder.iterdir()):
+                raise Refusal(f"--keep {folder} is not empty")
+            folder.mkdir(parents=True, exist_ok=True)
+        told = replay_log(
+            log,
+            sessions,
+            RulesAnalyst(),
+            BuiltinReviewer(),
+            folder,
+            config=config.absolute() if config else None,
+            guidance=guidance,
+        )
+    if as_json:
+        emit_json(told)
+        return
+    rows = []
+    for number, cut in enumerate(told["cuts"], 1):
+        held = [row["held"] for row in cut["predictions"] if row["held"] is not None]
+        kinds = ", ".join(f"{f['kind']} ({f['severity']})" for f in cut["findings"]) or "none"
+        step = "-" if cut["at_step"] is None else cut["at_step"]
+        rows.append((number, step, cut["status"], f"{sum(held)}/{len(held)}", kinds))
+    click.echo(table(rows, ("cut", "step", "status", "held", "findings")))
+    for level, share in told["coverage"].items():
+        click.echo(f"predictions at level {level}: {share:.0%} held")
