@@ -1,0 +1,136 @@
+"""The step texts: what they show as input is what the runtime takes."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from trainwarden.procedure.duties import prediction_complaints
+from trainwarden.procedure.grounding import CITATION
+from trainwarden.records.assessment import Assessment, Status, Troubleshooting
+from trainwarden.records.finding import CEILINGS, FindingKind
+from trainwarden.records.hypothesis import Strategy
+from trainwarden.records.prediction import Prediction
+from trainwarden.records.review import Review
+from trainwarden.records.session import STEPS
+
+FOLDER = Path(__file__).parents[1] / "steps"
+COMMANDS = {
+    "predict": "predict",
+    "collect": "collect",
+    "compare": "compare",
+    "metrics": "assess",
+    "resources": "resources",
+    "review": "review",
+    "troubleshoot": "troubleshoot",
+    "strategy": "strategize",
+    "summary": "finish",
+}
+
+
+def text(step: str) -> str:
+    return (FOLDER / f"{STEPS.index(step) + 1}-{step}.md").read_text(encoding="utf-8")
+
+
+def examples(step: str) -> list[Any]:
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text(step), re.S)]
+
+
+def test_one_text_a_step_and_no_other() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir()) == [
+        f"{number}-{step}.md" for number, step in enumerate(STEPS, 1)
+    ]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_text_says_why_first_and_what_to_do_when_refused(step: str) -> None:
+    headings = re.findall(r"^## (.+)$", text(step), re.M)
+    assert headings[0] == "Why"
+    assert headings[-1] == "When it is refused"
+    assert {"What the runtime enforces", "Common mistakes"} <= set(headings)
+    assert f"`trainwarden {COMMANDS[step]}`" in text(step)
+    assert len(text(step).splitlines()) < 120
+
+
+def test_predictions_are_complete() -> None:
+    (example,) = examples("predict")
+    predictions = TypeAdapter(tuple[Prediction, ...]).validate_python(example)
+    assert prediction_complaints(predictions) == []
+
+
+def test_assessments_of_three_statuses() -> None:
+    found = [Assessment.model_validate(example) for example in examples("metrics")]
+    assert [item.status for item in found] == [Status.HEALTHY, Status.CRITICAL, Status.UNCERTAIN]
+    assert found[0].progress
+    assert found[1].failure
+    assert all((found[2].tried, found[2].why_failed, found[2].would_resolve, found[2].question))
+
+
+def test_review() -> None:
+    (example,) = examples("review")
+    review = Review.model_validate(example)
+    assert set(review.seals) == set(STEPS[:5])
+    assert all(re.fullmatch(r"[0-9a-f]{64}", seal) for seal in review.seals.values())
+    assert review.objections
+
+
+def test_troubleshooting_skipped_and_done_under_the_ceilings() -> None:
+    skipped, done = (Troubleshooting.model_validate(item) for item in examples("troubleshoot"))
+    assert skipped.skipped
+    assert all(cause.confidence <= CEILINGS[cause.evidence_type] for cause in done.causes)
+    for name, ceiling in CEILINGS.items():
+        assert f"| `{name}` | {ceiling:.2f} |" in text("troubleshoot")
+
+
+def test_strategies_with_three_dimensions_and_with_none() -> None:
+    full, quiet = (Strategy.model_validate(item) for item in examples("strategy"))
+    assert len({hypothesis.dimension for hypothesis in full.hypotheses}) == 3
+    assert full.chosen == "1"
+    assert not quiet.hypotheses
+
+
+def test_free_texts_are_under_their_names() -> None:
+    (comparison,) = examples("compare")
+    (resources,) = examples("resources")
+    assert all(isinstance(item, str) for item in comparison["explanations"].values())
+    assert set(resources) == {"reasoning"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_numbers_given_as_observed_cite_where_they_come_from(step: str) -> None:
+    """In the examples a number without any citation beside it would be refused."""
+    from trainwarden.procedure.grounding import Citable
+
+    def reasonings(item: Any) -> list[str]:
+        if isinstance(item, list):
+            return [found for part in item for found in reasonings(part)]
+        if not isinstance(item, dict):
+            return []
+        kept = {"reasoning", "expected", "baseline", "statement", "tried", "why_failed"}
+        named = [value for key, value in item.items() if key in kept and isinstance(value, str)]
+        explained = list(item.get("explanations", {}).values())
+        return named + explained + [f for part in item.values() for f in reasonings(part)]
+
+    nothing = Citable()
+    for example in examples(step):
+        for reasoning in reasonings(example):
+            bare = [c for c in nothing.complaints("x", reasoning) if "has no source" in c]
+            assert bare == [], reasoning
+
+
+def test_citations_are_of_the_kinds_that_exist() -> None:
+    for step in STEPS:
+        for cited in re.findall(r"\[[A-Z]\d[\d-]*\]", text(step)):
+            assert CITATION.fullmatch(cited), cited
+
+
+def test_no_step_text_names_a_finding_that_does_not_exist() -> None:
+    from typing import get_args
+
+    kinds = set(get_args(FindingKind))
+    for step in STEPS:
+        for name in re.findall(r"finding `([a-z_]+)`", text(step)):
+            assert name in kinds
