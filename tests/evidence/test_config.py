@@ -226,6 +226,11 @@ def test_only_config_errors(content: bytes, suffix: str) -> None:
     training_facts(data)
 
 
+FACT_KEYS = [
+    "max_steps", "lr", "learning_rate", "warmup_steps", "warmup_ratio", "epochs", "steps", "rl",
+    "value", "batch_size", "devices", "min_lr_ratio", "save_steps", "id2label", "schedule",
+    "param_scheduler",
+]  # fmt: skip
 _VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
     lambda inner: st.one_of(
@@ -240,12 +245,7 @@ _VALUES = st.recursive(
     config=st.dictionaries(
         st.one_of(
             st.text(max_size=12),
-            st.sampled_from(
-                (
-                    "max_steps lr learning_rate warmup_steps warmup_ratio epochs steps rl value "
-                    "batch_size devices min_lr_ratio save_steps id2label schedule param_scheduler"
-                ).split(" ")
-            ),
+            st.sampled_from(FACT_KEYS),
         ),
         _VALUES,
         max_size=8,
