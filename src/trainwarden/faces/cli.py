@@ -42,11 +42,11 @@ was refused (the message says why), 1 the tool itself could not do it.
 class Lazy(click.Group):
     """A group whose commands' modules are imported only when one of them runs."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """In the order of work, not of the alphabet."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import the module that has the command."""
         if cmd_name not in COMMANDS:
             return None

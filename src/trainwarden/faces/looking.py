@@ -54,10 +54,10 @@ def read(log: Path, as_json: bool) -> None:
         f"step {reading.last_step}{total}, {reading.ended}"
     )
     rows = [
-        (name, series.original, series.count, series.first.step, series.first.value, series.last.step, series.last.value)
+        (name, series.original, series.count, *series.first[:2], *series.last[:2])
         for name, series in reading.series.items()
         if series.first and series.last
-    ]  # fmt: skip
+    ]
     header = ("metric", "in the log", "points", "from step", "value", "to step", "value")
     click.echo(table(rows, header) or "no metric was found")
     for note in reading.notes:

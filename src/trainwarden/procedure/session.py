@@ -11,7 +11,13 @@ from typing import Any
 
 from trainwarden.errors import Refusal, Trouble
 from trainwarden.evidence.base import Source, Target, utc_now
-from trainwarden.evidence.config import ConfigError, TrainingFacts, load_config, training_facts
+from trainwarden.evidence.config import (
+    ConfigError,
+    TrainingFacts,
+    load_config,
+    load_model_config,
+    training_facts,
+)
 from trainwarden.files import make_folder, trouble, write_atomically
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure import duties, gates
@@ -600,7 +606,6 @@ class Session:
             disagreements=tuple(
                 Disagreement.model_validate(item) for item in collected["disagreements"]
             ),
-            reports=tuple(_report(item) for item in collected["reports"]),
             indicator=self.indicator(),
             now=self.clock(),
             live=self.live,
@@ -731,7 +736,7 @@ class Session:
 def read_facts(job: Job) -> tuple[TrainingFacts, str | None]:
     """The facts of a job's config, and what was wrong with it where it could not be read."""
     raw, problem = _read_config(job)
-    return training_facts(raw), problem
+    return training_facts(raw, load_model_config(job.model)), problem
 
 
 def _read_config(job: Job) -> tuple[dict[str, Any], str | None]:
