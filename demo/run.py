@@ -200,6 +200,11 @@ def watch(training: Training, fault: str | None) -> list[Look]:
     return looks
 
 
+def short(path: Path) -> str:
+    """Relative to the current folder where it lies below."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def table(looks: list[Look]) -> str:
     """One line a session."""
     rows = [("session", "step", "status", "indicator", "predictions", "findings", "gates")]
@@ -216,7 +221,7 @@ def table(looks: list[Look]) -> str:
                 f"{indicator['quantity']} {shown} ({indicator['direction']})",
                 f"{counts['held']} of {counts['made']} held",
                 ", ".join(item.kinds) or "none",
-                os.path.relpath(answer["gates"]),
+                short(Path(answer["gates"])),
             )
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -255,7 +260,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         config = prepare(folder, options.seconds)
-        print(f"training in {os.path.relpath(folder)}", file=sys.stderr, flush=True)
+        print(f"training in {short(folder)}", file=sys.stderr, flush=True)
         training = launch(folder, options.fault, config["training"]["max_steps"])
         try:
             looks = watch(training, options.fault)

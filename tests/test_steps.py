@@ -95,7 +95,8 @@ def test_strategies_with_three_dimensions_and_with_none() -> None:
 def test_free_texts_are_under_their_names() -> None:
     (comparison,) = examples("compare")
     (resources,) = examples("resources")
-    assert all(isinstance(item, str) for item in comparison["explanations"].values())
+    assert all(re.fullmatch(r"P\d+", name) for name in comparison)
+    assert all(isinstance(item, str) for item in comparison.values())
     assert set(resources) == {"reasoning"}
 
 
@@ -111,7 +112,7 @@ def test_numbers_given_as_observed_cite_where_they_come_from(step: str) -> None:
             return []
         kept = {"reasoning", "expected", "baseline", "statement", "tried", "why_failed"}
         named = [value for key, value in item.items() if key in kept and isinstance(value, str)]
-        explained = list(item.get("explanations", {}).values())
+        explained = [value for key, value in item.items() if re.fullmatch(r"P\d+", key)]
         return named + explained + [f for part in item.values() for f in reasonings(part)]
 
     nothing = Citable()
