@@ -11,34 +11,34 @@ from typing import Any
 
 from trainwarden.errors import Refusal, Trouble
 from trainwarden.evidence.base import Source, Target, utc_now
-from trainwarden.evidence.config import (
-    ConfigError,
-    TrainingFacts,
-    load_config,
-    load_model_config,
-    training_facts,
-)
-from trainwarden.files import make_folder, trouble, write_atomically
+from trainwarden.evidence.config import TrainingFacts
+from trainwarden.files import make_folder, write_atomically
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure import duties, gates
+from trainwarden.procedure.beginning import (
+    due_hypotheses,
+    new_folder,
+    read_config,
+    read_facts,
+)
 from trainwarden.procedure.compare import calibrate, compare
 from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.roles import Briefing
 from trainwarden.procedure.seals import gate_file, genesis, load_session, seal
+from trainwarden.procedure.settling import keep_learnings, known_learnings, settlement
 from trainwarden.procedure.state import StateStore
-from trainwarden.records.assessment import Assessment, KeyIndicator, Status, Troubleshooting
+from trainwarden.records.assessment import Assessment, KeyIndicator, Troubleshooting
 from trainwarden.records.finding import Finding
 from trainwarden.records.hypothesis import Hypothesis, Strategy
 from trainwarden.records.job import Job
 from trainwarden.records.observation import Disagreement, Observation, SourceReport
-from trainwarden.records.prediction import Calibration, Comparison, Prediction
+from trainwarden.records.prediction import Comparison, Prediction
 from trainwarden.records.review import Review
 from trainwarden.records.session import STEPS, Authority, Gate, SessionHeader, SessionRecord
-from trainwarden.records.state import JobState, OpenSession, StatusEntry
+from trainwarden.records.state import JobState, OpenSession
 
 REVIEW_ROUNDS = 2
-KEPT_SAMPLES = 500
 
 
 def next_step(record: SessionRecord) -> tuple[int, int]:
@@ -104,7 +104,7 @@ class Session:
                 )
         facts, problem = read_facts(job)
         notes += [problem] if problem else []
-        folder, moment = _new_folder(store.logs, now)
+        folder, moment = new_folder(store.logs, now)
         header = SessionHeader(
             session=folder.name,
             number=(state.meta.session_count if state else 0) + 1,
@@ -113,8 +113,8 @@ class Session:
             authority=authority,
             begun_at=moment,
             criteria=derive(job, facts, state),
-            due=tuple(h.id for h in _due(state, now)),
-            learnings=(*_learnings(store), *(state.monitor.learnings if state else ())),
+            due=tuple(h.id for h in due_hypotheses(state, now)),
+            learnings=(*known_learnings(store), *(state.monitor.learnings if state else ())),
             notes=tuple(notes),
         )
         session = cls(store, folder, SessionRecord(header=header), clock, live)
@@ -569,7 +569,7 @@ class Session:
 
     def target(self) -> Target:
         """What the sources are pointed at."""
-        raw, _ = _read_config(self.job)
+        raw, _ = read_config(self.job)
         return Target(
             job=self.job,
             root=self.store.logs.parent,
@@ -685,138 +685,9 @@ class Session:
 
     def _settle(self, now: datetime) -> JobState:
         """Write what the session adds to the job's state; doing it twice changes nothing."""
-        summary, strategy = self.content("summary"), self.content("strategy")["strategy"]
-        collected, compared = self.content("collect"), self.content("compare")
-        review = Review.model_validate(self.content("review")["review"])
-        plan = Strategy.model_validate(strategy)
-
-        def settle(state: JobState) -> None:
-            state.monitor.open_session = None
-            if any(entry.session == self.header.session for entry in state.monitor.status_history):
-                return
-            state.monitor.status = Status(summary["status"])
-            state.monitor.status_history.append(
-                StatusEntry(
-                    session=self.header.session,
-                    time=self.record.gates[-1].sealed_at,
-                    status=Status(summary["status"]),
-                    step=summary["step"],
-                    indicator=KeyIndicator.model_validate(summary["indicator"]),
-                    value=summary["value"],
-                    findings=[finding["kind"] for finding in summary["findings"]],
-                    head=self.head,
-                )
-            )
-            state.monitor.calibration = {
-                name: Calibration.model_validate(count)
-                for name, count in compared["calibration"].items()
-            }
-            state.monitor.reading_positions = collected["positions"]
-            state.monitor.samples = [*state.monitor.samples, collected["sample"]][-KEPT_SAMPLES:]
-            state.monitor.learnings += [
-                learning.text
-                for learning in review.learnings
-                if learning.scope == "job" and learning.text not in state.monitor.learnings
-            ]
-            done = {score.hypothesis for score in plan.scores}
-            waiting = [h for h in state.strategy.hypotheses if h.id not in done]
-            waiting += [h for h in plan.hypotheses if h.id == plan.chosen]
-            state.strategy.hypotheses = waiting
-            state.strategy.outcomes += plan.scores
-            state.strategy.decisions.append(
-                {"session": self.header.session, "chosen": plan.chosen, "by": plan.chosen_by}
-            )
-            state.strategy.plan = plan.plan
-            state.strategy.evaluate_after = plan.evaluate_after
-
-        keep_learnings(self.store, [item.text for item in review.learnings if item.scope == "all"])
-        return self.store.update(self.job, now, settle, "meta", "monitor", "strategy")
-
-
-def read_facts(job: Job) -> tuple[TrainingFacts, str | None]:
-    """The facts of a job's config, and what was wrong with it where it could not be read."""
-    raw, problem = _read_config(job)
-    return training_facts(raw, load_model_config(job.model)), problem
-
-
-def _read_config(job: Job) -> tuple[dict[str, Any], str | None]:
-    if not job.config:
-        return {}, None
-    try:
-        return load_config(Path(job.config)), None
-    except ConfigError as error:
-        return {}, f"the config says nothing: {error}"
-
-
-def _new_folder(logs: Path, now: datetime) -> tuple[Path, datetime]:
-    """A folder named by the moment; two sessions of one second get two seconds."""
-    make_folder(logs)
-    for later in range(3_600):
-        moment = now + timedelta(seconds=later)
-        folder = logs / moment.strftime("%Y-%m-%d_%H%M%S")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise trouble("create the folder", folder, error) from error
-        return folder, now
-    raise Trouble(f"no free session name in {logs}: thousands of sessions carry this hour")
-
-
-def _due(state: JobState | None, now: datetime) -> list[Hypothesis]:
-    """Hypotheses whose moment has come. A step cannot be known before looking, so it counts as
-    come once the earlier sessions' own step rate says so, or when no rate is known."""
-    if state is None or not state.strategy.hypotheses or state.strategy.evaluate_after is None:
-        return []
-    when = state.strategy.evaluate_after
-    if when.time is not None and now >= when.time:
-        return list(state.strategy.hypotheses)
-    if when.step is None:
-        return []
-    expected = _expected_step(state, now)
-    reached = expected is None or expected >= when.step
-    return list(state.strategy.hypotheses) if reached else []
-
-
-def _expected_step(state: JobState, now: datetime) -> float | None:
-    rows = [row for row in state.monitor.samples if row.get("step") is not None and row.get("time")]
-    if len(rows) < 2:
-        return None
-    first, last = rows[-2], rows[-1]
-    began, ended = (datetime.fromisoformat(str(row["time"])) for row in (first, last))
-    seconds = (ended - began).total_seconds()
-    if seconds <= 0:
-        return None
-    rate = (float(last["step"]) - float(first["step"])) / seconds
-    return float(last["step"]) + rate * (now - ended).total_seconds()
-
-
-def _learnings(store: StateStore) -> list[str]:
-    try:
-        text = (store.logs / "learnings.md").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
-
-
-def keep_learnings(store: StateStore, texts: Sequence[str]) -> None:
-    """Add learnings for all jobs to `monitoring-logs/learnings.md`, each once."""
-    from trainwarden.files import locked
-    from trainwarden.records.hostile import clean
-
-    texts = [clean(text, 2_000) for text in texts]
-    if not texts:
-        return
-    with locked(store.logs / ".learnings.lock", wait=10, purpose="keep learnings"):
-        known = _learnings(store)
-        path = store.logs / "learnings.md"
-        before = (
-            path.read_text(encoding="utf-8") if path.exists() else "# Learnings for all jobs\n\n"
-        )
-        added = "".join(f"- {text}\n" for text in dict.fromkeys(texts) if text not in known)
-        if added:
-            write_atomically(path, before.rstrip("\n") + "\n" + ("\n" if not known else "") + added)
+        keep_learnings(self.store, self.content("review")["review"]["learnings"])
+        change = settlement(self.header, {gate.name: gate for gate in self.record.gates})
+        return self.store.update(self.job, now, change, "meta", "monitor", "strategy")
 
 
 def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
