@@ -1,6 +1,7 @@
 """The step texts: what they show as input is what the runtime takes."""
 
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from trainwarden.procedure.duties import prediction_complaints
-from trainwarden.procedure.grounding import CITATION
-from trainwarden.records.assessment import Assessment, Status, Troubleshooting
-from trainwarden.records.finding import CEILINGS, FindingKind
+from trainwarden.procedure import duties
+from trainwarden.procedure.grounding import CITATION, Citable
+from trainwarden.records.assessment import Assessment, Criterion, Status, Troubleshooting
+from trainwarden.records.finding import CEILINGS, Finding, FindingKind, Severity
 from trainwarden.records.hypothesis import Strategy
+from trainwarden.records.observation import Observation, Trust
 from trainwarden.records.prediction import Prediction
 from trainwarden.records.review import Review
 from trainwarden.records.session import STEPS
@@ -58,15 +60,25 @@ def test_each_text_says_why_first_and_what_to_do_when_refused(step: str) -> None
 def test_predictions_are_complete() -> None:
     (example,) = examples("predict")
     predictions = TypeAdapter(tuple[Prediction, ...]).validate_python(example)
-    assert prediction_complaints(predictions) == []
+    assert duties.prediction_complaints(predictions) == []
 
 
-def test_assessments_of_three_statuses() -> None:
-    found = [Assessment.model_validate(example) for example in examples("metrics")]
-    assert [item.status for item in found] == [Status.HEALTHY, Status.CRITICAL, Status.UNCERTAIN]
-    assert found[0].progress
-    assert found[1].failure
-    assert all((found[2].tried, found[2].why_failed, found[2].would_resolve, found[2].question))
+def test_assessments_of_all_statuses() -> None:
+    whole, *others = examples("metrics")
+    shared = {name: value for name, value in whole.items() if name != "progress"}
+    found = [Assessment.model_validate(part) for part in (whole, *(shared | o for o in others))]
+    assert [item.status for item in found] == [
+        Status.HEALTHY,
+        Status.CRITICAL,
+        Status.WARNING,
+        Status.UNCERTAIN,
+    ]
+    healthy, critical, warning, uncertain = found
+    assert healthy.progress
+    assert critical.failure
+    assert warning.process
+    owed = ("tried", "why_failed", "would_resolve", "question", "deferral")
+    assert all(getattr(uncertain, name) for name in owed)
 
 
 def test_review() -> None:
@@ -103,7 +115,6 @@ def test_free_texts_are_under_their_names() -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_numbers_given_as_observed_cite_where_they_come_from(step: str) -> None:
     """In the examples a number without any citation beside it would be refused."""
-    from trainwarden.procedure.grounding import Citable
 
     def reasonings(item: Any) -> list[str]:
         if isinstance(item, list):
@@ -135,3 +146,59 @@ def test_no_step_text_names_a_finding_that_does_not_exist() -> None:
     for step in STEPS:
         for name in re.findall(r"finding `([a-z_]+)`", text(step)):
             assert name in kinds
+
+
+def seen(name: str, quantity: str, value: float | str, stat: str = "last") -> Observation:
+    return Observation(
+        id=name, quantity=quantity, stat=stat, value=value, source="log", trust=Trust.LOG
+    )
+
+
+def test_the_examples_pass_the_checks_of_the_runtime() -> None:
+    """Over the evidence that they speak of, each would be sealed."""
+    observations = {
+        item.id: item
+        for item in (
+            seen("E4", "step", 2380),
+            seen("E5", "loss", 1.331),
+            seen("E6", "loss", 4.118, "first"),
+            seen("E9", "loss", -0.00011, "trend_slope"),
+            seen("E12", "grad_norm", 1.9, "max"),
+            seen("E14", "eval_loss", 1.69),
+            seen("E40", "grad_norm", 88.0, "max").model_copy(update={"step": 1600}),
+            seen("E41", "learning_rate", 0.002),
+        )
+    }
+    criteria = [Criterion(id="C3", name="loss of a uniform guess", value=4.159, source="ln(64)")]
+    (raw,) = examples("predict")
+    predictions = [
+        Prediction.model_validate(item | {"id": f"P{number}"}) for number, item in enumerate(raw, 1)
+    ]
+    healthy = Assessment.model_validate(examples("metrics")[0])
+    complaints = duties.assessment_complaints(healthy, observations, criteria, predictions, (), ())
+    assert complaints == []
+
+    finding = Finding(
+        id="F1",
+        kind="nan_loss",
+        severity=Severity.CRITICAL,
+        observations=("E5",),
+        since_step=1620,
+        summary="the loss is nan",
+        confidence=0.7,
+    )
+    citable = Citable(observations.values(), findings=[finding])
+    done = Troubleshooting.model_validate(examples("troubleshoot")[1])
+    assert (
+        duties.troubleshooting_complaints(done, healthy, citable, observations, [finding], ()) == []
+    )
+
+    full = Strategy.model_validate(examples("strategy")[0])
+    due = [full.hypotheses[0].model_copy(update={"id": "H1-2"})]
+    now = datetime(2029, 1, 1, tzinfo=timezone.utc)
+    assert duties.strategy_complaints(full, Status.CRITICAL, due, observations, now) == []
+    quiet = Strategy.model_validate(examples("strategy")[1])
+    assert duties.strategy_complaints(quiet, Status.HEALTHY, (), observations, now) == []
+
+    review = Review.model_validate(examples("review")[0])
+    assert duties.review_complaints(review, "rules", review.seals, ["E5"], observations) == []
