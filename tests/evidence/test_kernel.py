@@ -123,7 +123,7 @@ def test_look_alikes(message: str) -> None:
 
 
 def test_names_and_devices() -> None:
-    xid, kill = parse_kernel_log([f"[1.0] {SEEN[1][0]}", f"[2.0] {SEEN[5][0]}"], BOOT)
+    xid, kill = parse_kernel_log([f"[1.0] {SEEN[1][0]}", f"[2.0] {SEEN[6][0]}"], BOOT)
     assert (xid.device, xid.comm) == ("0000:86:00", "python3")
     assert kill.comm == "python"
 
