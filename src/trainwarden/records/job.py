@@ -32,4 +32,6 @@ def job_id(config: str | None, model: str | None, log: str | None = None) -> str
     stem = named.stem if named.stem not in {"config", "train", "log", "output"} else ""
     label = "-".join(part for part in (named.parent.name, stem) if part)
     slug = re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()[:48] or "job"
-    return f"{slug}-{hashlib.sha256(chr(0).join(identity).encode()).hexdigest()[:10]}"
+    # Linux paths are bytes: those that are no UTF-8 come with surrogates in their place.
+    digest = hashlib.sha256(chr(0).join(identity).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{slug}-{digest[:10]}"
