@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainwarden.errors import Refusal, Trouble
-from trainwarden.evidence.base import Source, Target, utc_now
-from trainwarden.evidence.config import TrainingFacts
-from trainwarden.files import make_folder, write_atomically
-from trainwarden.metrics.reading import Reading
-from trainwarden.procedure import duties, gates
+from trainwarden.errors import Refusal
+from trainwarden.evidence.base import Source, utc_now
+from trainwarden.files import make_folder
+from trainwarden.procedure import duties
 from trainwarden.procedure.beginning import (
     due_hypotheses,
     new_folder,
-    read_config,
     read_facts,
 )
+from trainwarden.procedure.casefile import CaseFile
 from trainwarden.procedure.compare import calibrate, compare
 from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.grounding import Citable
-from trainwarden.procedure.roles import Briefing
-from trainwarden.procedure.seals import gate_file, genesis, load_session, seal
+from trainwarden.procedure.ledger import next_step
+from trainwarden.procedure.seals import genesis, load_session
 from trainwarden.procedure.settling import keep_learnings, known_learnings, settlement
 from trainwarden.procedure.state import StateStore
-from trainwarden.records.assessment import Assessment, KeyIndicator, Troubleshooting
-from trainwarden.records.finding import Finding
-from trainwarden.records.hypothesis import Hypothesis, Strategy
+from trainwarden.records.assessment import Assessment, Troubleshooting
+from trainwarden.records.hypothesis import Strategy
 from trainwarden.records.job import Job
-from trainwarden.records.observation import Disagreement, Observation, SourceReport
-from trainwarden.records.prediction import Comparison, Prediction
+from trainwarden.records.observation import Observation, SourceReport
+from trainwarden.records.prediction import Prediction
 from trainwarden.records.review import Review
 from trainwarden.records.session import STEPS, Authority, Gate, SessionHeader, SessionRecord
 from trainwarden.records.state import JobState, OpenSession
@@ -41,36 +36,12 @@ from trainwarden.records.state import JobState, OpenSession
 REVIEW_ROUNDS = 2
 
 
-def next_step(record: SessionRecord) -> tuple[int, int]:
-    """Which step is to be sealed now, in which revision; step 10 when the session is done."""
-    if not record.gates:
-        return 1, 1
-    last = record.gates[-1]
-    if last.name == "review" and last.content["outcome"] == "rejected":
-        return 2, last.revision + 1
-    revision = last.revision if 2 <= last.step < 6 else 1
-    return last.step + 1, revision
+def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
+    return [record.model_dump(mode="json") for record in records]
 
 
-class Session:
+class Session(CaseFile):
     """One monitoring pass over one job. The job must be held (`StateStore.hold`) while sealing."""
-
-    def __init__(
-        self,
-        store: StateStore,
-        folder: Path,
-        record: SessionRecord,
-        clock: Callable[[], datetime] = utc_now,
-        live: bool = True,
-    ) -> None:
-        self.store = store
-        self.folder = folder
-        self.record = record
-        self.clock = clock
-        self.live = live
-        self._readings: tuple[Reading, ...] | None = None
-
-    # Beginning and finding again
 
     @classmethod
     def begin(
@@ -171,144 +142,6 @@ class Session:
         """A session as it stands on disk. Raises Refusal where there is none."""
         return cls(store, folder, load_session(folder), clock)
 
-    # What is known of it
-
-    @property
-    def header(self) -> SessionHeader:
-        """What was fixed when it began."""
-        return self.record.header
-
-    @property
-    def job(self) -> Job:
-        """The job it watches."""
-        return self.record.header.job
-
-    @property
-    def head(self) -> str:
-        """The last seal."""
-        return self.record.gates[-1].seal if self.record.gates else genesis(self.header)
-
-    def latest(self, name: str) -> Gate | None:
-        """The newest revision of a gate."""
-        return next((gate for gate in reversed(self.record.gates) if gate.name == name), None)
-
-    def content(self, name: str) -> dict[str, Any]:
-        """The content of the newest revision. Raises Refusal where it is not sealed."""
-        gate = self.latest(name)
-        if gate is None:
-            raise Refusal(
-                f"step {STEPS.index(name) + 1} ({name}) is not sealed. {self.next_line()}"
-            )
-        return gate.content
-
-    def next_line(self) -> str:
-        """What comes next, as the commands say it."""
-        step, revision = next_step(self.record)
-        if step > len(STEPS):
-            return "All nine steps are sealed."
-        again = f", revision {revision}" if revision > 1 else ""
-        name = STEPS[step - 1]
-        return f"Next: step {step} of 9{again}: trainwarden {gates.COMMANDS[name]}"
-
-    @cached_property
-    def facts(self) -> TrainingFacts:
-        """What the config says, as far as it can be read."""
-        return read_facts(self.job)[0]
-
-    @cached_property
-    def state(self) -> JobState | None:
-        """The job's state when this session first asked for it."""
-        return self.store.load(self.job.id)[0]
-
-    @property
-    def predictions(self) -> tuple[Prediction, ...]:
-        """Gate 1's."""
-        items = self.content("predict")["predictions"]
-        return tuple(Prediction.model_validate(item) for item in items)
-
-    @property
-    def observations(self) -> dict[str, Observation]:
-        """Gate 2's, newest revision, by id."""
-        items = (Observation.model_validate(o) for o in self.content("collect")["observations"])
-        return {item.id: item for item in items}
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Gate 3's."""
-        items = self.content("compare")["comparisons"]
-        return tuple(Comparison.model_validate(item) for item in items)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What the runtime's rules found, as sealed in gate 3."""
-        return tuple(Finding.model_validate(f) for f in self.content("compare")["findings"])
-
-    @property
-    def assessment(self) -> Assessment:
-        """Gate 4's."""
-        return Assessment.model_validate(self.content("metrics")["assessment"])
-
-    @property
-    def due(self) -> tuple[Hypothesis, ...]:
-        """The hypotheses that this session must score."""
-        waiting = self.state.strategy.hypotheses if self.state else []
-        return tuple(h for h in waiting if h.id in self.header.due)
-
-    @property
-    def citable(self) -> Citable:
-        """Everything that a text of this session may cite by now."""
-        compared = self.latest("compare") is not None
-        return Citable(
-            self.observations.values() if self.latest("collect") else (),
-            self.header.criteria,
-            self.predictions if self.latest("predict") else (),
-            self.comparisons if compared else (),
-            self.findings if compared else (),
-            self.due,
-        )
-
-    def readings(self) -> tuple[Reading, ...]:
-        """The job's logs as last read, the main one first; from the reading cache."""
-        if self._readings is None:
-            from trainwarden.evidence.logs import load_readings
-
-            logs = [Path(log) for log in self.job.logs]
-            self._readings = tuple(load_readings(self.store.jobs, self.job, logs))
-        return self._readings
-
-    def briefing(self) -> Briefing:
-        """What an analyst may know now."""
-        collected = self.latest("collect")
-        compared = self.latest("compare")
-        briefing = Briefing(
-            header=self.header,
-            facts=self.facts,
-            now=self.clock(),
-            state=self.state,
-            due=self.due,
-            past=self.readings() if collected is None else (),
-        )
-        if self.latest("predict"):
-            briefing.predictions = self.predictions
-        if collected is not None:
-            briefing.reports = tuple(_report(item) for item in collected.content["reports"])
-            briefing.observations = self.observations
-            briefing.disagreements = tuple(
-                Disagreement.model_validate(item) for item in collected.content["disagreements"]
-            )
-            briefing.readings = self.readings()
-        if compared is not None:
-            briefing.comparisons = self.comparisons
-            briefing.findings = self.findings
-        if self.latest("metrics"):
-            briefing.assessment = self.assessment
-        if review := self.latest("review"):
-            briefing.review = Review.model_validate(review.content["review"])
-        if troubleshooting := self.latest("troubleshoot"):
-            report = troubleshooting.content["report"]
-            briefing.troubleshooting = Troubleshooting.model_validate(report)
-        return briefing
-
     # The nine steps
 
     def predict(self, predictions: Sequence[Prediction]) -> Gate:
@@ -385,7 +218,7 @@ class Session:
                 name: count.model_dump(mode="json")
                 for name, count in calibrate(earlier, predictions, comparisons).items()
             },
-            "findings": _dump(self._diagnose(comparisons)),
+            "findings": _dump(self.diagnose(comparisons)),
         }
         return self._seal("compare", content, predictions={p["id"]: p for p in _dump(predictions)})
 
@@ -565,140 +398,11 @@ class Session:
         self._settle(self.clock())
         return gate
 
-    # The machinery
-
-    def target(self) -> Target:
-        """What the sources are pointed at."""
-        raw, _ = read_config(self.job)
-        return Target(
-            job=self.job,
-            root=self.store.logs.parent,
-            config=raw,
-            logs=tuple(Path(log) for log in self.job.logs),
-            cache_dir=self.store.jobs,
-            earlier=tuple(self.state.monitor.samples) if self.state else (),
-            now=self.clock,
-            live=self.live,
-        )
-
-    def indicator(self) -> KeyIndicator | None:
-        """The key indicator as the runtime would choose it, None where nothing was logged."""
-        from trainwarden.metrics.indicator import key_indicator
-
-        names = [name for reading in self.readings() for name in reading.series]
-        choice = key_indicator(names, self.facts, self._guidance())
-        return choice.indicator if choice else None
-
-    def _guidance(self) -> str | None:
-        earlier = self.state.monitor.user_guidance if self.state else []
-        return self.job.guidance or (earlier[-1] if earlier else None)
-
-    def _diagnose(self, comparisons: Sequence[Comparison]) -> list[Finding]:
-        from trainwarden.diagnosis import View, diagnose
-
-        collected = self.content("collect")
-        view = View(
-            observations=self.observations,
-            readings=self.readings(),
-            facts=self.facts,
-            comparisons=tuple(comparisons),
-            earlier=tuple(self.state.monitor.samples) if self.state else (),
-            disagreements=tuple(
-                Disagreement.model_validate(item) for item in collected["disagreements"]
-            ),
-            indicator=self.indicator(),
-            now=self.clock(),
-            live=self.live,
-        )
-        return [
-            finding.model_copy(update={"id": f"F{number}"})
-            for number, finding in enumerate(diagnose(view), 1)
-        ]
-
-    def _expect(self, name: str) -> None:
-        step, _ = next_step(self.record)
-        wanted = STEPS.index(name) + 1
-        if step == wanted:
-            return
-        if name == "predict" and step > 1:
-            raise Refusal(f"a sealed prediction is never revised. {self.next_line()}")
-        if wanted == 2 and step == 1:
-            raise Refusal(
-                "no evidence is read before gate 1 is sealed: predict first. " + self.next_line()
-            )
-        did = "is already sealed" if wanted < step else "cannot be sealed yet"
-        raise Refusal(f"step {wanted} ({name}) {did}. {self.next_line()}")
-
-    def _refuse(self, command: str, complaints: Sequence[str]) -> None:
-        if complaints:
-            listed = "\n".join(f"- {complaint}" for complaint in dict.fromkeys(complaints))
-            raise Refusal(f"{command}: not sealed, because\n{listed}\nMend this and send it again.")
-
-    def _seal(
-        self, name: str, content: dict[str, Any], *, skipped: bool = False, **extra: Any
-    ) -> Gate:
-        step, revision = next_step(self.record)
-        gate = Gate(
-            step=step,
-            name=name,
-            revision=revision,
-            file=gates.file_name(step, revision),
-            job=self.job.id,
-            session=self.header.session,
-            analyst=self.header.analyst,
-            sealed_at=self.clock(),
-            skipped=skipped,
-            content=content,
-            previous=self.head,
-            seal="",
-        )
-        after = SessionRecord(header=self.header, gates=(*self.record.gates, gate))
-        following = Session(self.store, self.folder, after).next_line()
-        body = gates.render(gate, self.header, following, **extra)
-        gate = gate.model_copy(update={"seal": seal(gate, body)})
-        # The file first: a gate counts as sealed only once session.json has it.
-        write_atomically(self.folder / gate.file, gate_file(gate, body))
-        before, self.record = (
-            self.record,
-            SessionRecord(header=self.header, gates=(*self.record.gates, gate)),
-        )
-        try:
-            self._write_record()
-        except Trouble:
-            self.record = before
-            raise
-        if name != "summary":
-            self._remember_head()
-        return gate
-
-    def _write_record(self) -> None:
-        text = json.dumps(self.record.model_dump(mode="json"), indent=1, ensure_ascii=False)
-        write_atomically(self.folder / "session.json", text + "\n")
-
-    def _remember_head(self) -> None:
-        def remember(state: JobState) -> None:
-            current = state.monitor.open_session
-            if current is not None and current.session == self.header.session:
-                current.head = self.head
-
-        self.store.update(self.job, self.clock(), remember, "monitor")
-
     def _settle(self, now: datetime) -> JobState:
         """Write what the session adds to the job's state; doing it twice changes nothing."""
         keep_learnings(self.store, self.content("review")["review"]["learnings"])
         change = settlement(self.header, {gate.name: gate for gate in self.record.gates})
         return self.store.update(self.job, now, change, "meta", "monitor", "strategy")
-
-
-def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
-    return [record.model_dump(mode="json") for record in records]
-
-
-def _report(item: Mapping[str, Any]) -> SourceReport:
-    from trainwarden.records.observation import Trust
-
-    kept = {key: value for key, value in item.items() if key != "count"}
-    return SourceReport.model_validate(kept | {"trust": Trust[str(item["trust"]).upper()]})
 
 
 def _unread(report: SourceReport) -> Observation:
