@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from trainwarden.records.base import from_json_number, to_json_number
@@ -20,6 +22,7 @@ class Point(NamedTuple):
 
 CAPACITY = 2048
 RECENT = 512
+_VALUE = itemgetter(1)
 
 
 @dataclass
@@ -66,6 +69,43 @@ class Series:
         else:
             self.nonfinite += 1
             self.first_nonfinite = self.first_nonfinite or point
+
+    def extend(self, points: Sequence[tuple[float, float, int]]) -> None:
+        """Append many points at once; the outcome is that of adding them one by one."""
+        if not points:
+            return
+        done = 0
+        while done < len(points):
+            skip = -self.count % self.stride
+            room = CAPACITY - len(self.kept)
+            part = points[done : done + skip + (room - 1) * self.stride + 1]
+            self.kept.extend(map(Point._make, part[skip :: self.stride]))
+            self.count += len(part)
+            done += len(part)
+            if len(self.kept) >= CAPACITY:
+                del self.kept[1::2]
+                self.stride *= 2
+        length = self.count if self.count < 2 * RECENT else RECENT + self.count % RECENT
+        fresh = list(map(Point._make, points[-length:]))
+        self.recent = (self.recent + fresh)[-length:]
+        self.last = fresh[-1]
+        self.first = self.first or Point._make(points[0])
+        finite = [point for point in points if math.isfinite(point[1])]
+        if len(finite) < len(points):
+            self.nonfinite += len(points) - len(finite)
+            self.first_nonfinite = self.first_nonfinite or next(
+                Point._make(point) for point in points if not math.isfinite(point[1])
+            )
+        if finite:
+            low, high = min(finite, key=_VALUE), max(finite, key=_VALUE)
+            if self.minimum is None or low[1] < self.minimum.value:
+                self.minimum = Point._make(low)
+            if self.maximum is None or high[1] > self.maximum.value:
+                self.maximum = Point._make(high)
+
+    def copy(self) -> Series:
+        """An independent copy."""
+        return replace(self, kept=list(self.kept), recent=list(self.recent))
 
     def points(self) -> list[Point]:
         """The thinned past followed by the exact recent points, in order of arrival."""

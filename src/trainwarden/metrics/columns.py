@@ -1,0 +1,176 @@
+"""The metrics of one log while it is read: one column for each name, canonical names at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainwarden.metrics.names import Canonical, canonical, slug
+from trainwarden.metrics.series import Series
+from trainwarden.metrics.values import UNITS
+
+RawPoint = tuple[float, float, int]
+MAX_COLUMNS = 1000
+
+
+@dataclass(slots=True)
+class Column:
+    """One logged name in one phase, with points not yet folded into its series."""
+
+    original: str
+    phase: str | None
+    meaning: Canonical
+    series: Series
+    pending: list[RawPoint] = field(default_factory=list)
+    promotable: bool = True
+    """False for values of an end-of-run summary: they stand for themselves."""
+
+    def fold(self) -> None:
+        """Move the pending points into the series; a repeated line counts once."""
+        points = self.pending
+        if not points:
+            return
+        last = self.series.last
+        before: list[RawPoint] = [tuple(last) if last else (float("nan"), 0.0, -1)]  # type: ignore[list-item]
+        fresh = [
+            point
+            for point, previous in zip(points, before + points, strict=False)
+            if point[1] != previous[1] or point[0] != previous[0]
+        ]
+        if self.meaning.unit == "ratio":
+            # nanoGPT prints mfu -100% until it can tell.
+            fresh = [point for point in fresh if not point[1] < 0]
+        self.series.extend(fresh)
+        self.pending.clear()
+
+    def copy(self) -> Column:
+        """An independent copy; pending points must be folded first."""
+        return Column(
+            self.original, self.phase, self.meaning, self.series.copy(), [], self.promotable
+        )
+
+
+class Columns:
+    """All columns of a log by original name and phase."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[str, str | None], Column] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def get(self, original: str, phase: str | None, unit: str = "") -> Column | None:
+        """The column of a name; None where there are too many already."""
+        meaning, own = canonical(original, "eval" if phase == "eval" else None)
+        key = (original, "summary" if phase == "summary" else (own or phase))
+        column = self._by_key.get(key)
+        if column is None:
+            if len(self._by_key) >= MAX_COLUMNS:
+                return None
+            name = original.strip()
+            base = meaning.unit
+            if base is None and unit and (found := UNITS.get(unit.lower())) and found[0] != "ratio":
+                base = found[0]
+            column = Column(name, key[1], meaning, Series(slug(name), name, base))
+            column.promotable = phase != "summary"
+            self._by_key[key] = column
+        return column
+
+    def factor(self, column: Column, unit: str) -> float:
+        """What brings a value printed with `unit` to the column's unit."""
+        base = column.series.unit
+        if unit:
+            found = UNITS.get(unit.lower())
+            if found is not None:
+                if found[0] == base or (found[0] == "ratio" and _share(column.meaning.name)):
+                    return found[1]
+                return 1.0
+            if unit[:1] in "kMGT" and "/" in unit:
+                return {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit[0]]
+            if unit in {"k", "K"}:
+                return 1e3
+            if unit == "M":
+                return 1e6
+        return column.meaning.scale
+
+    def fold(self) -> None:
+        """Fold what is pending everywhere."""
+        for column in self._by_key.values():
+            if column.pending:
+                column.fold()
+
+    def named(self) -> dict[str, Series]:
+        """The series by canonical name: of several that mean the same the best one has it."""
+        candidates: dict[str, list[Column]] = {}
+        for column in self._by_key.values():
+            if column.series.count:
+                candidates.setdefault(column.meaning.name, []).append(column)
+        chosen: dict[str, Series] = {}
+        others: list[Column] = []
+        for name, group in candidates.items():
+            group.sort(key=lambda c: (c.meaning.rank, -c.series.count))
+            best = next((c for c in group if c.promotable or not c.meaning.known), None)
+            if best is not None:
+                chosen[name] = _renamed(best, name)
+            others += [column for column in group if column is not best]
+        for column in others:
+            name = slug(column.original)
+            if column.phase == "eval" and not name.startswith(("eval", "val", "test")):
+                name = f"eval_{name}"
+            base, number = name, 2
+            while name in chosen:
+                name, number = f"{base}_{number}", number + 1
+            chosen[name] = _renamed(column, name)
+        return chosen
+
+    def forget_offsets(self) -> None:
+        """The file that the points were read from is another one now."""
+        self.fold()
+        for column in self._by_key.values():
+            series = column.series
+            for name in ("first", "last", "minimum", "maximum", "first_nonfinite"):
+                if (point := getattr(series, name)) is not None:
+                    setattr(series, name, point._replace(offset=-1))
+            series.kept = [point._replace(offset=-1) for point in series.kept]
+            series.recent = [point._replace(offset=-1) for point in series.recent]
+
+    def copy(self) -> Columns:
+        """An independent copy."""
+        self.fold()
+        other = Columns()
+        other._by_key = {key: column.copy() for key, column in self._by_key.items()}
+        return other
+
+    def to_state(self) -> list[dict[str, Any]]:
+        """Plain data; `from_state` is its inverse."""
+        self.fold()
+        return [
+            {
+                "key": list(key),
+                "promotable": column.promotable,
+                "series": column.series.to_json(),
+            }
+            for key, column in self._by_key.items()
+        ]
+
+    @classmethod
+    def from_state(cls, state: list[dict[str, Any]]) -> Columns:
+        """Rebuild what `to_state` gave."""
+        columns = cls()
+        for item in state:
+            original, phase = item["key"]
+            meaning, _own = canonical(original, "eval" if phase == "eval" else None)
+            series = Series.from_json(item["series"])
+            column = Column(series.original, phase, meaning, series, [], bool(item["promotable"]))
+            columns._by_key[(original, phase)] = column
+        return columns
+
+
+def _share(name: str) -> bool:
+    return name.removeprefix("eval_") in {"mfu", "accuracy"}
+
+
+def _renamed(column: Column, name: str) -> Series:
+    series = column.series
+    series.name = name
+    return series

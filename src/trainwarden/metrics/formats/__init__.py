@@ -1,0 +1,17 @@
+"""Log formats. Each is one file here and one entry below; packages add theirs as plug-ins."""
+
+from __future__ import annotations
+
+from trainwarden.metrics.formats.bars import Keras, Tqdm
+from trainwarden.metrics.formats.base import Line, LineFormat, Pair, Row
+from trainwarden.metrics.formats.dicts import PrintedDict
+from trainwarden.metrics.formats.jsonl import JsonLines
+from trainwarden.metrics.formats.pairs import Pairs
+from trainwarden.metrics.formats.tables import Box, Table
+
+__all__ = ["Line", "LineFormat", "Pair", "Row", "builtin_formats"]
+
+
+def builtin_formats() -> tuple[LineFormat, ...]:
+    """The formats that come with trainwarden, the most particular first."""
+    return (PrintedDict(), JsonLines(), Tqdm(), Keras(), Table(), Box(), Pairs())

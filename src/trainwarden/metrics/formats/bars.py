@@ -1,0 +1,125 @@
+"""Progress bars: tqdm's, redrawn with carriage returns, and Keras's."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from trainwarden.metrics.formats.base import Line, Pair, Row
+from trainwarden.metrics.formats.pairs import scan
+from trainwarden.metrics.values import to_float
+
+_COUNT = r"\d+(?:\.\d+)?[kMG]?"
+_TQDM = re.compile(
+    rf"(?:(?P<pct>\d{{1,3}})%\|(?P<bar>[^|]*)\|\s*)?"
+    rf"(?P<n>{_COUNT})(?:it)?/(?P<total>{_COUNT})(?:it)?\s*"
+    r"\[(?P<elapsed>[\d:?]+|\d+ days?, [\d:]+)<(?P<eta>[^,\]]{1,24}),\s*"
+    r"(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?\]"
+)
+_UNBOUND = re.compile(
+    r"(?:^|\s)(?P<n>\d+)it \[(?P<elapsed>[\d:]+), *"
+    r"(?P<rate>[\d.?]+ ?[a-z]+/[a-z]+)(?P<post>,[^\]]*)?\]"
+)
+_PROGRESS = re.compile(
+    rf"Progress on:\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it rate:(?P<rate>[\d.]+(?:it/s|s/it))"
+)
+_KERAS = re.compile(
+    r"(?P<n>\d+)/(?P<total>\d+)\s+(?:\[[=>.\s]*\]|[\u2501\xe2\x94\x81\x80-\xff]{3,}(?:\x1b\[[\d;]*m)*)"
+    r"(?P<rest>.*)"
+)
+_KERAS_EPOCH = re.compile(r"^\s*Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$")
+_EPOCH_LABEL = re.compile(r"\b[Ee]poch:?\s*\[?(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?")
+
+
+class Tqdm:
+    """`desc:  50%|█████     | 5/10 [00:01<00:01,  4.2it/s, loss=0.5]`."""
+
+    name: ClassVar[str] = "tqdm"
+
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
+        """Where the bar stands, its rate, and what it carries; text after it is read by itself."""
+        text = line.text
+        slash = text.find("/", line.start)
+        if slash < 0 or not ("[" in text or "Progress on" in text):
+            return None
+        match = _TQDM.search(text, line.start) or _PROGRESS.search(text, line.start)
+        if match is None:
+            return self._unbound(line)
+        label = text[line.start : match.start()].strip(" :|\t")
+        pairs = [
+            Pair("step", to_float(match["n"])),
+            Pair("total_steps", to_float(match["total"])),
+        ]
+        if found := _EPOCH_LABEL.search(label):
+            pairs.append(Pair("epoch", float(found["epoch"])))
+            if found["total"]:
+                pairs.append(Pair("total_epochs", float(found["total"])))
+        pairs += _rate(match["rate"])
+        if match.re is _TQDM and match["post"]:
+            pairs += scan(match["post"], 1)[0]
+        if label and not label.lower().startswith(("epoch", "train")):
+            pairs += [p for p in scan(label, 0)[0] if p.name.lower() not in {"epoch", "step"}]
+        rest = match.end() if text[match.end() :].strip() else None
+        return Row(self.name, pairs, kind="bar", label=label[:80], rest=rest)
+
+    def _unbound(self, line: Line) -> Row | None:
+        match = _UNBOUND.search(line.text, line.start)
+        if match is None:
+            return None
+        label = line.text[line.start : match.start()].strip(" :|\t")
+        pairs = [Pair("step", to_float(match["n"])), *_rate(match["rate"])]
+        if match["post"]:
+            pairs += scan(match["post"], 1)[0]
+        rest = match.end() if line.text[match.end() :].strip() else None
+        return Row(self.name, pairs, kind="bar", label=label[:80], rest=rest)
+
+
+def _rate(text: str) -> list[Pair]:
+    found = re.match(r"([\d.]+)\s?([kMG]?)([A-Za-z]+)/([A-Za-z]+)", text)
+    if found is None:
+        return []
+    value = to_float(found[1] + found[2])
+    above, below = found[3], found[4]
+    if below == "s" and value > 0:
+        return [Pair("it/s", value)] if above in {"it", "step", "steps", "batch"} else []
+    if above == "s":
+        return [Pair("s/it", value)]
+    return []
+
+
+class Keras:
+    """`Epoch 3/10`, then ` 100/1875 [=====>....] - ETA: 3s - loss: 0.5 - accuracy: 0.8`."""
+
+    name: ClassVar[str] = "keras"
+
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
+        """The bar's position in its epoch; its values only where the epoch is complete."""
+        text = line.text.replace("\x08", "")
+        start = line.start
+        if found := _KERAS_EPOCH.match(text[start:]):
+            memory["keras"] = [int(found["epoch"]), int(found["total"])]
+            return None
+        if " - " not in text and "[" not in text:
+            return None
+        redraws = list(_KERAS.finditer(text, start))
+        if not redraws or text[start : redraws[0].start()].strip():
+            return None
+        match = redraws[-1]
+        n, total = int(match["n"]), int(match["total"])
+        if total == 0 or n > total:
+            return None
+        pairs: list[Pair] = []
+        state = memory.get("keras")
+        if isinstance(state, list):
+            pairs += [Pair("epoch", float(state[0])), Pair("total_epochs", float(state[1]))]
+        pairs += [Pair("epoch_step", float(n)), Pair("epoch_steps", float(total))]
+        values = scan(match["rest"], 0)[0]
+        if not values and n < total:
+            return None
+        if n == total and "ETA" not in match["rest"]:
+            pairs += [
+                pair._replace(span=None)
+                for pair in values
+                if pair.name.lower() not in {"eta", "step"}
+            ]
+        return Row(self.name, pairs)

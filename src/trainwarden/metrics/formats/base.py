@@ -1,0 +1,73 @@
+"""What a log format is: a reader of single lines that says which numbers stand there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+
+Phase = Literal["train", "eval", "summary"]
+
+
+class Pair(NamedTuple):
+    """A named number. `span` is where its digits stand in the line, where that is known.
+
+    Positions are pairs too: `step`, `total_steps`, `epoch`, `total_epochs`, and `epoch_step` with
+    `epoch_steps` where a line counts within its epoch.
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    span: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """What one line said.
+
+    `loose` are spans of digits that mean nothing and may differ from line to line: with the spans
+    of the pairs they let the reader recognise the next line of this shape without parsing it.
+    `kind` is `metrics`; `partial` (belongs to one record with its neighbours), `end` (such a
+    record ends), `bar` (a progress bar), `totals` (says only how long the run will be).
+    """
+
+    format: str
+    pairs: list[Pair]
+    phase: Phase | None = None
+    kind: Literal["metrics", "partial", "end", "bar", "totals"] = "metrics"
+    label: str = ""
+    """For a bar: what it says of itself."""
+    loose: list[tuple[int, int]] = field(default_factory=list)
+    repeatable: bool = False
+    """Whether a line that differs only in those digits would mean the same."""
+    rest: int | None = None
+    """Where text begins that does not belong to the record and is to be read by itself."""
+
+
+class Line(NamedTuple):
+    """A line without escapes. `text[start:]` is what is left when a logger's prefix is taken off.
+
+    The text holds one character per byte (latin-1), so that positions are byte positions.
+    """
+
+    text: str
+    start: int
+    offset: int
+    number: int
+    time: float | None = None
+    rank: int | None = None
+
+
+@runtime_checkable
+class LineFormat(Protocol):
+    """A way of printing metrics on a line.
+
+    A format keeps no state of its own but what `memory` holds, plain data of one log that is
+    saved and restored with the reader (a table's header).
+    """
+
+    name: ClassVar[str]
+
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
+        """The line's numbers, or None for a line of another kind. Never raises."""
+        ...

@@ -1,0 +1,110 @@
+"""JSON lines, and the innermost objects of indented JSON such as `trainer_state.json`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
+from trainwarden.metrics.formats.dicts import _SUMMARY, measured
+from trainwarden.metrics.values import number_in
+
+_PHASES: dict[str, Phase] = {
+    "train": "train",
+    "training": "train",
+    "val": "eval",
+    "valid": "eval",
+    "eval": "eval",
+    "validation": "eval",
+    "test": "eval",
+}
+MAX_LINES = 600
+
+
+class JsonLines:
+    """One JSON object per line, numbers possibly nested or quoted."""
+
+    name: ClassVar[str] = "jsonl"
+
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
+        """The object's numbers, nested keys joined by `/`."""
+        text = line.text[line.start :].strip(" \t")
+        if "json" not in memory and not text.endswith(("{", "}")):
+            return None
+        return self._block(text, memory) if not _whole(text) else self._object(text)
+
+    def _object(self, text: str) -> Row | None:
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return row_of(data) if isinstance(data, dict) else None
+
+    def _block(self, text: str, memory: dict[str, object]) -> Row | None:
+        """Collect an indented object over lines; only innermost ones are records."""
+        held = memory.get("json")
+        if text.endswith("{") and (len(text) == 1 or text.endswith(": {") or text[0] == "{"):
+            memory["json"] = [text[text.rfind("{") :]]
+            return None
+        if text.startswith('{"') and text.endswith(","):
+            memory["json"] = [text]
+            return None
+        if not isinstance(held, list):
+            return None
+        if text.endswith("["):
+            # A list inside: what was collected belongs to an outer object.
+            memory["json"] = ["{"]
+            return None
+        if text[:1] in {"}", "]"} or text.endswith("}"):
+            del memory["json"]
+            joined = " ".join([*held, text.rstrip(",")])
+            return self._object(joined)
+        if text[:1] != '"' or len(held) >= MAX_LINES:
+            if text[:1] not in {"-", "]"} and not text[:1].isdigit():
+                del memory["json"]
+            return None
+        held.append(text)
+        return None
+
+
+def _whole(text: str) -> bool:
+    return text.startswith("{") and text.endswith("}") and len(text) > 2
+
+
+def row_of(data: dict[str, Any]) -> Row | None:
+    """A row of an object's numbers, or None where it measures nothing."""
+    pairs: list[Pair] = []
+    phase: Phase | None = None
+    for key in ("split", "mode", "phase", "stage", "subset", "type"):
+        if isinstance(named := data.get(key), str):
+            phase = _PHASES.get(named.lower(), phase)
+    _flatten(data, "", pairs)
+    names = {pair.name for pair in pairs}
+    if names & _SUMMARY:
+        return Row("jsonl", pairs, "summary")
+    if "log_history" in data or ("max_steps" in names and "global_step" in names):
+        totals = [pair for pair in pairs if pair.name in {"max_steps", "num_train_epochs"}]
+        return Row("jsonl", totals, kind="totals") if totals else None
+    return Row("jsonl", pairs, phase) if measured(pairs) else None
+
+
+def _flatten(data: dict[str, Any], head: str, pairs: list[Pair], depth: int = 0) -> None:
+    for key, value in data.items():
+        name = f"{head}{key}"
+        if isinstance(value, dict):
+            if depth < 4:
+                _flatten(value, f"{name}/", pairs, depth + 1)
+        elif isinstance(value, bool) or value is None:
+            continue
+        elif isinstance(value, (int, float)):
+            pairs.append(Pair(name, float(value)))
+        elif isinstance(value, str) and len(value) < 64:
+            if name == "global_step/max_steps" and "/" in value:
+                step, _slash, total = value.partition("/")
+                if step.strip().isdigit() and total.strip().isdigit():
+                    pairs.append(Pair("step", float(step)))
+                    pairs.append(Pair("total_steps", float(total)))
+            elif (number := number_in(value)) is not None:
+                pairs.append(Pair(name, number))
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], (int, float)):
+            pairs.append(Pair(name, float(value[0])))

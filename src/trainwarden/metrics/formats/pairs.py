@@ -1,0 +1,269 @@
+"""Plain step lines: `key: value`, `key=value`, `key value`, with any separators between."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
+from trainwarden.metrics.names import canonical, is_setting
+from trainwarden.metrics.values import NUMBER, to_float
+
+_UNIT = (
+    r"(?:[kMGT]?(?:tokens?|toks?|samples?|images?|imgs?|steps?|iters?|it|sequences?|seqs?|"
+    r"examples?|words?|records?|batch(?:es)?)\s?(?:/\s?(?:s|secs?|seconds?|step|GPU|gpu))+\b"
+    r"|(?:s|ms|sec)/(?:it|iter|step|batch|epoch)\b|[KMGT]i?B\b|ms\b|us\b|ns\b|secs?\b|seconds?\b"
+    r"|s\b|mins?\b|%|[kKM](?![A-Za-z])|it\b|BPC\b|bits\b|TFLOPS?\b|TFLOP/s\b)"
+)
+_SCAN = re.compile(
+    rf"""
+    (?P<opaque>
+        \d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T _]\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d+)?)?Z?
+      | (?:\d+\s+days?,\s*)?\b\d+:\d\d(?::\d\d)?(?:\.\d+)?(?!\w)
+      | \b0x[0-9a-fA-F]+\b | \b\d+(?:\.\d+){{2,}}
+      | (?<=\()[-+]?(?:{NUMBER})z\)
+    )
+  | (?<![\w.@/\-+\\])
+    (?P<wrap>(?:(?:np|numpy|torch|jnp)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray)\(\s*\[?\s*)?
+    (?P<num>{NUMBER})
+    (?P<of>\s*/\s*(?P<total>\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w.]*/|\d))?
+    (?P<unit>\s?{_UNIT})?
+    (?![A-Za-z_\d])
+    """,
+    re.VERBOSE,
+)
+_ENDWRAP = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*\)")
+_SEP = re.compile(r"(?P<sep>\s*(?:[:=]|->|\bis\b|\|)\s*|\s+|\.{3,}\s*|)[\[(\"'{]*\s*\Z")
+_CUT = re.compile(r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\(|\)(?=\s)|\.\s|\s{3,}|^-\s")
+_FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z")
+_TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_PHASE_EVAL = re.compile(
+    r"(?:^|[\s\[(|_])(?:val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
+    r"(?:$|[\s\])|:.,_])",
+    re.IGNORECASE,
+)
+_PHASE_TRAIN = re.compile(r"(?:^|[\s\[(|_])(?:train|training)(?:$|[\s\])|:.,_])", re.IGNORECASE)
+_SUMMARY = re.compile(r"^(?:Summary|END epoch|Average over|Best|Final)\b|\btotal:\s*$")
+_BY_UNIT = {
+    "%": "",
+    "it": "",
+}
+_AFTER = re.compile(r"\s*(?:bf16|fp16|fp32|fp8)?\s*(MFU|mfu|TFLOPS?)\b")
+_BRACKET = re.compile(r"\A\s*[\[(]\s*\Z")
+_EPOCH = re.compile(r"\bepoch\b[^A-Za-z]*\Z", re.IGNORECASE)
+_INNER = re.compile(
+    r"[\])\s:,|_-]*[\[(|:,]?\s*(?:(?:step|iter|iteration|batch|it)\s*[:=]?\s*)?\Z", re.I
+)
+# A line without a digit, or without any of these, holds no metric: cheap to know.
+_HINT = re.compile(
+    r"loss|step|iter|epoch|lr\b|acc|norm|rew|ppl|perplex|/s\b|/sec|mfu|kl\b|entropy|mem|rss|cost"
+    r"|update|round|ndcg|auc|bleu|f1|map\b|rmse|mae\b|precision|recall|score|throughput|ips\b",
+    re.IGNORECASE,
+)
+_IN_KEY = re.compile(r"\)\s*[:=]")
+_TOTALS = re.compile(
+    r"(?:total (?:optimization |training |train )?(?:steps|iterations|updates)"
+    r"|max[_ ](?:steps|iters|iterations)|num_training_steps|training steps)"
+    r"\s*(?:[:=]|is|\s)\s*(?P<n>\d[\d,]*)\b(?!\.\d)",
+    re.IGNORECASE,
+)
+
+
+class Pairs:
+    """Lines such as `iter 10: loss 4.68, time 49ms, mfu 7.5%` and their many relatives."""
+
+    name: ClassVar[str] = "text"
+
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
+        """The line's pairs, where it is made of them; prose with a number in it is not."""
+        text, start = line.text, line.start
+        if len(text) - start > 20_000 or not _HINT.search(text, start):
+            return None
+        pairs, loose, residual = scan(text, start)
+        body = text[start:]
+        if found := _TOTALS.search(text, start):
+            total = to_float(found["n"])
+            if total > 1 and not any(_is(pair, "step") for pair in pairs):
+                return Row(self.name, [Pair("total_steps", total)], kind="totals")
+        if not pairs:
+            return None
+        phase = phase_of(body, residual)
+        if not acceptable(pairs, residual, body):
+            return None
+        return Row(self.name, pairs, phase, loose=loose, repeatable=True)
+
+
+def _is(pair: Pair, role: str) -> bool:
+    return canonical(pair.name)[0].name == role
+
+
+def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list[str]]:
+    """All named numbers of a line, the spans of the other digits, and the words left over."""
+    pairs: list[Pair] = []
+    loose: list[tuple[int, int]] = []
+    residual: list[str] = []
+    before = position = start
+    in_epoch = False
+    while match := _SCAN.search(text, position):
+        position = match.end()
+        if match["opaque"] is not None:
+            loose.append(match.span())
+            gap = text[before : match.start()]
+            name, dropped = _key(gap, explicit_only=True)
+            residual += dropped
+            if name and name.lower() not in {"eta", "remaining", "elapsed", "time"}:
+                residual += _WORD.findall(name)
+            before = position
+            continue
+        begin, end = match.span("num")
+        if _IN_KEY.match(text, position) and re.search(
+            r"[^\s(]\($", text[max(0, begin - 2) : begin]
+        ):
+            continue  # lr(1e-4): the number belongs to the key
+        gap = text[before : match.start()]
+        if match["wrap"]:
+            closing = _ENDWRAP.match(text, position)
+            position = closing.end() if closing else position
+        unit = (match["unit"] or "").strip()
+        value = to_float(match["num"])
+        name, dropped = _key(gap)
+        total = match["total"]
+        if not name and unit in {"", "%"} and (after := _AFTER.match(text, position)):
+            name, position = after[1], after.end()
+        if not name and unit and unit not in _BY_UNIT:
+            name = _unit_name(unit, gap)
+        if (
+            in_epoch
+            and total is not None
+            and _INNER.search(gap)
+            and (not name or name.lower() in {"step", "iter", "batch", "train step"})
+        ):
+            pairs.append(Pair("epoch_step", value, "", (begin, end)))
+            pairs.append(Pair("epoch_steps", to_float(total), "", match.span("total")))
+            in_epoch, before = False, position
+            continue
+        in_epoch = False
+        residual += dropped
+        if not name:
+            loose.append((begin, end))
+            if total is not None:
+                loose.append(match.span("total"))
+            before = position
+            continue
+        meaning = canonical(name)[0].name
+        if meaning in {"step", "epoch"} and value != value:
+            loose.append((begin, end))
+            before = position
+            continue
+        if meaning == "epoch":
+            in_epoch = True
+        pairs.append(Pair(name, value, unit, (begin, end)))
+        if total is not None:
+            if meaning == "step":
+                pairs.append(Pair("total_steps", to_float(total), "", match.span("total")))
+            elif meaning == "epoch":
+                pairs.append(Pair("total_epochs", to_float(total), "", match.span("total")))
+            else:
+                loose.append(match.span("total"))
+        before = position
+    residual += _WORD.findall(text[before:])
+    return pairs, loose, residual
+
+
+def _unit_name(unit: str, gap: str) -> str:
+    """A value that has only its unit, between bars: `| 3585.97 ms |`, `| 145701 tok/s`."""
+    low = unit.lower().replace(" ", "")
+    if "/" in low:
+        return low
+    if low in {"ms", "s", "sec"} and gap.rstrip().endswith("|"):
+        return "step_time"
+    return ""
+
+
+def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
+    """The name at the end of the text before a number, and the words it leaves over."""
+    separated = _SEP.search(gap)
+    if separated is None:
+        return "", _WORD.findall(gap)
+    sep = separated["sep"]
+    explicit = bool(sep.strip())
+    head = gap[: separated.start()]
+    if not head.strip() or (not sep and not explicit_only):
+        return "", _WORD.findall(head)
+    cut = 0
+    for found in _CUT.finditer(head):
+        # A bracket right after a name belongs to it: mAP50(B), time(s).
+        cut = found.end()
+    phrase, left = head[cut:].strip(), _WORD.findall(head[:cut])
+    left = [word for word in left if word not in {"None", "INFO"}]
+    bare = phrase.lstrip("|#>*-. ")
+    while (shorter := _FILLER.sub("", bare)) != bare:
+        bare = shorter
+    if bare.startswith("None "):
+        bare = bare[5:].strip()
+    bare = bare.rstrip(" .")
+    if not bare or not (bare[0].isalpha() or bare[0] == "_"):
+        return "", left
+    if canonical(bare)[0].known:
+        return bare, left
+    trailed = _TRAILER.sub("", bare)
+    if trailed != bare and canonical(trailed)[0].known and explicit:
+        return trailed, left
+    words = bare.split(" ")
+    for skip in range(1, len(words)):
+        shorter = " ".join(words[skip:])
+        if canonical(shorter)[0].known and (explicit or skip <= 2):
+            dropped = _WORD.findall(" ".join(words[:skip]))
+            return shorter, left + dropped
+    if not explicit:
+        return "", left + _WORD.findall(bare)
+    if len(words) > 6:
+        return "", left + _WORD.findall(bare)
+    return bare, left
+
+
+def phase_of(body: str, residual: list[str]) -> Phase | None:
+    """Whether the words around the numbers say that a line is an evaluation's."""
+    if _SUMMARY.search(body):
+        return "summary"
+    words = " ".join(residual)
+    if _PHASE_EVAL.search(words) or re.match(r"\s*Epoch\((?:val|test)\)", body):
+        return "eval"
+    if _PHASE_TRAIN.search(words):
+        return "train"
+    return None
+
+
+_NEUTRAL = frozenset(
+    {"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "epoch"}
+    | {"step", "avg", "average", "mean", "current", "rank", "bpc", "bits", "none", "transformer"}
+    | {"batch", "progress", "postfix", "samples", "sec", "images", "iter"}
+)
+
+
+def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
+    """Whether a line is made of its pairs: measurements, and neither prose nor config."""
+    known = settings = odd = 0
+    stepped = epoched = False
+    for pair in pairs:
+        meaning = canonical(pair.name)[0]
+        if meaning.role == "position" and meaning.known:
+            stepped = stepped or meaning.name in {"step", "epoch_step"}
+            epoched = epoched or meaning.name == "epoch"
+        elif meaning.known and meaning.role == "result":
+            known += 1
+        elif meaning.known:
+            settings += 1
+        elif is_setting(pair.name):
+            odd += 1
+    words = [word for word in residual if word.lower() not in _NEUTRAL]
+    if stepped:
+        return (known + settings > 0 or len(pairs) > 2) and len(words) <= 5 + len(pairs)
+    if odd > known:
+        return False
+    if epoched:
+        return known > 0 and len(words) <= 4 + len(pairs)
+    if known >= 2:
+        return len(words) <= 2 + known
+    return known == 1 and not words and settings + odd == 0 and not body[:1].isspace()

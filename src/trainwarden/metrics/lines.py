@@ -1,0 +1,116 @@
+"""What loggers, launchers and schedulers put before a line: ranks, times, levels, modules."""
+
+from __future__ import annotations
+
+import re
+from calendar import month_abbr, timegm
+from functools import lru_cache
+from typing import NamedTuple
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+_MONTHS = {name: number for number, name in enumerate(month_abbr) if name}
+_DATE = (
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}[T _]\d{1,2}[:\-]\d\d[:\-]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d(?:\s[A-Z]{3,4})?\s\d{4}"
+    r"|\d{1,2}/\d{1,2}/\d{4}\s\d\d:\d\d:\d\d|\d\d/\d\d/\d\d\s\d\d:\d\d:\d\d"
+)
+_LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|debug|info|warning|error)"
+_PREFIX = re.compile(
+    rf"""
+    \s*
+    (?: \[?(?P<time>{_DATE})\]?(?:\s*[-|:,]\s+|\s*(?=\[\d+,\d+\]<)|\s+|$)
+      | \[(?P<rank>rank:?\s?\d+|Rank\s\d+|RANK\s\d+|default\d+)\]:?
+      | \[\d+,(?P<mpirank>\d+)\]<std(?:out|err)>:(?!\[\[)
+      | (?P<srun>\d{{1,4}}):\ (?=\S)
+      | \((?:[\w.:-]+\s)*?(?:pid=\d+)(?:,\s*ip=[\d.]+)?\)
+      | [IWEF]\d{{4}}\ \d\d:\d\d:\d\d\.\d+\s+\d+\s+[\w./-]+:\d+\]
+      | (?P<clock>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?=\s|\])
+      | {_LEVEL}:[\w.]+:(?=\s?\S)
+      | (?:\[\s*)?{_LEVEL}(?:\s*\]|\s*[:|-](?=\s)|(?=\s))
+      | \[[A-Za-z_][\w.]*(?::\d+)?(?::\w+)?\](?:\s*[:-])?
+      | \[[IWEF]\]
+      | (?:[\w-]+\.)+\w+\s+(?:-|{_LEVEL})\s
+      | [A-Za-z_][\w.]*\.py:\d+(?:\s*[:\]|-])?
+      | (?:mmengine|mmdet|mmseg|mmcls|root|ppcls|paddle|DLL|__main__|torch|transformers)\s+(?:-\s)?
+      | \d+\ \|\ \d{{13}}\ \|
+      | -\s
+    )
+    """,
+    re.VERBOSE,
+)
+_FIELDS = re.compile(r"\d+")
+
+
+class Prefix(NamedTuple):
+    """Where the line's own text starts, and what the prefix told."""
+
+    start: int
+    time: float | None
+    time_span: tuple[int, int] | None
+    rank: int | None
+
+
+def strip(text: str) -> Prefix:
+    """Take off what stands before the message, however many loggers and launchers added to it."""
+    start, time, span, rank = 0, None, None, None
+    for _ in range(10):
+        match = _PREFIX.match(text, start)
+        if match is None or match.end() == start:
+            break
+        if match["srun"] is not None and start > 0:
+            break
+        if (stamp := match["time"]) is not None and time is None:
+            time, span = moment(stamp), match.span("time")
+        for group in ("rank", "mpirank", "srun"):
+            if match[group] is not None and rank is None:
+                rank = int(_FIELDS.search(match[group])[0])  # type: ignore[index]
+        start = match.end()
+    return Prefix(start, time, span, rank)
+
+
+def moment(stamp: str) -> float | None:
+    """Unix seconds of a printed date and time; without a zone it is taken as UTC."""
+    try:
+        return _minute(stamp[:16]) + _seconds(stamp[16:])
+    except ValueError:
+        pass
+    try:
+        parts = [int(part) for part in _FIELDS.findall(stamp)]
+        if stamp[0].isalpha():
+            day, hour, minute, second, year = parts[:5]
+            return float(timegm((year, _MONTHS[stamp[4:7]], day, hour, minute, second)))
+        if len(_FIELDS.match(stamp)[0]) == 4:  # type: ignore[index]
+            year, month, day, hour, minute, second = parts[:6]
+        elif stamp[2] == "/" and len(stamp.split()[0]) == 8:
+            year, month, day, hour, minute, second = parts[:6]
+            year += 2000
+        else:
+            month, day, year, hour, minute, second = parts[:6]
+        return float(timegm((year, month, day, hour, minute, second)))
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _minute(text: str) -> int:
+    if len(text) < 16 or text[4] not in "-/." or text[13] not in ":-":
+        raise ValueError(text)
+    fields = (text[:4], text[5:7], text[8:10], text[11:13], text[14:16])
+    year, month, day, hour, minute = (int(part) for part in fields)
+    return timegm((year, month, day, hour, minute, 0))
+
+
+def _seconds(text: str) -> float:
+    # ":05,123", ":05.123Z", ":05+00:00"
+    if not text or text[0] not in ":-":
+        raise ValueError(text)
+    body = text[1:].replace(",", ".")
+    shift = 0.0
+    if body.endswith("Z"):
+        body = body[:-1]
+    elif len(body) > 5 and (sign := max(body.rfind("+"), body.rfind("-"))) > 0:
+        zone = body[sign + 1 :].replace(":", "")
+        shift = (int(zone[:2]) * 3600 + int(zone[2:4] or 0) * 60) * (1 if body[sign] == "+" else -1)
+        body = body[:sign]
+    return float(body) - shift

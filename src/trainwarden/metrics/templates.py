@@ -1,0 +1,62 @@
+"""Shapes of lines: a line like an earlier one but for its numbers is read by one pattern."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from trainwarden.metrics.formats.base import Line, Row
+from trainwarden.metrics.values import NUMBER
+
+_SPACES = re.compile(r"(?:\\ )+")
+_DIGITS = re.compile(r"\d+")
+_LOOSE = rf"(?:{NUMBER}|[-+\d:.,/x ]+)"
+MAX_TEMPLATES = 24
+
+
+@dataclass(slots=True)
+class Template:
+    """A pattern whose groups are the digits of a row's pairs in order, and the time before them."""
+
+    pattern: re.Pattern[str]
+    row: Row
+    timed: bool
+    rank: int | None
+    bindings: dict[Any, Any] = field(default_factory=dict)
+    successor: Template | None = None
+
+
+def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) -> Template | None:
+    """The template of a parsed line; None where its digits do not stand where they should."""
+    spans: list[tuple[int, int, str]] = []
+    for pair in row.pairs:
+        if pair.span is None:
+            return None
+        spans.append((*pair.span, f"({NUMBER})"))
+    if any(a[0] >= b[0] for a, b in pairwise(spans)):
+        return None
+    spans += [(*span, _LOOSE) for span in row.loose]
+    if time_span is not None:
+        stamp = _DIGITS.sub(r"\\d+", re.escape(line.text[time_span[0] : time_span[1]]))
+        spans.append((*time_span, f"({stamp})"))
+    spans.sort()
+    parts: list[str] = []
+    position = 0
+    for begin, end, pattern in spans:
+        if begin < position:
+            return None
+        parts.append(_literal(line.text[position:begin]))
+        parts.append(pattern)
+        position = end
+    parts.append(_literal(line.text[position:]))
+    try:
+        compiled = re.compile("".join(parts))
+    except re.error:
+        return None
+    return Template(compiled, row, time_span is not None, line.rank)
+
+
+def _literal(text: str) -> str:
+    return _SPACES.sub(" +", re.escape(text))

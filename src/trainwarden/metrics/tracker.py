@@ -1,0 +1,334 @@
+"""Where a run is, told from the lines of its log: steps, epochs, bars, restarts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from trainwarden.metrics.columns import Column, Columns
+from trainwarden.metrics.formats.base import Row
+from trainwarden.metrics.names import POSITIONS, canonical
+
+_NOT_TRAINING = re.compile(
+    r"(?i)eval|valid|test|predict|sanity|map\b|download|loading|generat|tokeniz|saving|fetch|upload"
+    r"|filter|process|convert|checkpoint|shard|sampl|infer|hellaswag|collect|build|prepar|extract"
+    r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
+)
+_TRAINING = re.compile(r"(?i)^\W*$|train|epoch|step|iter|progress|updat|global")
+
+
+@dataclass(slots=True)
+class Logger:
+    """One way in which this log prints steps: its last step, and what resets it."""
+
+    last: float = -1.0
+    stride: float = 0.0
+    base: float = 0.0
+    epoch: float | None = None
+    rank: int | None = None
+    rows: int = 0
+
+
+@dataclass(slots=True)
+class Bar:
+    """A progress bar by its label and total."""
+
+    n: float = 0.0
+    total: float = 0.0
+    base: float = 0.0
+    epoch: float | None = None
+
+
+@dataclass(slots=True)
+class Tracker:
+    """State of a log's position; plain data in `to_state`."""
+
+    columns: Columns = field(default_factory=Columns)
+    loggers: dict[str, Logger] = field(default_factory=dict)
+    bars: dict[str, Bar] = field(default_factory=dict)
+    main_bar: str = ""
+    last_bar: str = ""
+    bar_total: float | None = None
+    current: float = -1.0
+    """Last known position of training on the axis of the series; -1 before any."""
+    printed: float = -1.0
+    """Last step as printed."""
+    explicit: bool = False
+    """Whether some line states its step."""
+    total: float | None = None
+    stated_total: float | None = None
+    epoch: float | None = None
+    first_epoch: float | None = None
+    total_epochs: float | None = None
+    epoch_steps: float | None = None
+    runs: int = 0
+    resuming: bool = False
+    """A restart is likely: an error or a word of resuming stood since the last row."""
+    restarted_at: float | None = None
+    last_time: float | None = None
+    last_time_step: float | None = None
+    counted: bool = False
+    relative: bool = False
+    rows: int = 0
+    test_rows: int = 0
+
+    def positions(self, row: Row) -> tuple[dict[str, float], list[Any]]:
+        """Part a row's pairs into positions by role and measured pairs."""
+        places: dict[str, float] = {}
+        ranks: dict[str, int] = {}
+        values: list[Any] = []
+        for pair in row.pairs:
+            meaning = canonical(pair.name)[0]
+            role = meaning.name
+            if role in POSITIONS and meaning.known:
+                if pair.value != pair.value or (role in ranks and meaning.rank >= ranks[role]):
+                    continue
+                ranks[role] = meaning.rank
+                places[role] = pair.value
+            else:
+                values.append(pair)
+        return places, values
+
+    def locate(
+        self, places: dict[str, float], row: Row, shape: str, rank: int | None
+    ) -> float | None:
+        """The step of a row; None where it is to be left out (another rank's copy)."""
+        evaluation = row.phase == "eval"
+        self._totals(places)
+        step = places.get("step")
+        epoch = places.get("epoch")
+        if epoch is not None and not evaluation:
+            self.epoch = epoch
+            if self.first_epoch is None:
+                self.first_epoch = epoch
+        if step is None and "epoch_step" in places:
+            return self._in_epoch(places, shape, rank, evaluation)
+        if step is not None:
+            return self._stated(step, epoch, shape, rank, evaluation)
+        logger = self.loggers.setdefault(f"?{shape}", Logger(rank=rank))
+        if logger.rank != rank:
+            return None
+        logger.rows += 1
+        if row.phase in {"eval", "summary"}:
+            return self._here(epoch)
+        if not self.explicit and self.main_bar:
+            return self._beside_bar(logger)
+        if self.explicit:
+            return self._here(epoch)
+        if epoch is not None and epoch == int(epoch) and logger.epoch != epoch:
+            if logger.epoch is not None and epoch < logger.epoch:
+                self._restart(epoch)
+            logger.epoch = epoch
+            if epoch >= self.current:
+                self._advance(epoch, epoch)
+                return epoch
+        if epoch is None or epoch != int(epoch) or logger.epoch is None:
+            self.counted = True
+            if logger.rows > self.current:
+                self._advance(float(logger.rows), float(logger.rows))
+            return float(logger.rows)
+        return self._here(epoch)
+
+    def _here(self, epoch: float | None) -> float:
+        if self.current >= 0:
+            return self.current
+        return epoch if epoch is not None else 0.0
+
+    def _totals(self, places: dict[str, float]) -> None:
+        total = places.get("total_steps")
+        if total is not None and total > 0 and "step" in places:
+            self.total = total
+        if (epochs := places.get("total_epochs")) is not None and epochs > 0:
+            self.total_epochs = epochs
+        if (steps := places.get("epoch_steps")) is not None and steps > 0:
+            self.epoch_steps = steps
+
+    def _advance(self, x: float, printed: float) -> None:
+        self.current, self.printed = x, printed
+        if self.runs == 0:
+            self.runs = 1
+
+    def _in_epoch(
+        self, places: dict[str, float], shape: str, rank: int | None, evaluation: bool
+    ) -> float | None:
+        inner, length = places["epoch_step"], places.get("epoch_steps") or 0.0
+        epoch = places.get("epoch", self.epoch)
+        done = 0.0
+        if epoch is not None:
+            zero = 0.0 if self.first_epoch == 0 else 1.0
+            done = max(0.0, epoch - zero) * length
+        if evaluation:
+            return self._here(epoch)
+        return self._stated(done + inner, None, f"{shape}@", rank, False)
+
+    def _stated(
+        self, step: float, epoch: float | None, shape: str, rank: int | None, evaluation: bool
+    ) -> float | None:
+        self.explicit = True
+        logger = self.loggers.get(shape)
+        if logger is None:
+            logger = self.loggers[shape] = Logger(rank=rank)
+        if logger.rank != rank:
+            return None
+        logger.rows += 1
+        if evaluation:
+            if self.current < 0 and step >= 0:
+                self._advance(step, step)
+            return step + logger.base
+        fell = step < logger.last
+        if fell and epoch is not None and logger.epoch is not None and epoch > logger.epoch:
+            logger.base += logger.last + (logger.stride or 1.0)
+            self.relative = True
+        elif fell and self._fell_back(logger, step):
+            logger.base = 0.0
+            self._restart(step)
+        if step > logger.last >= 0:
+            logger.stride = step - logger.last
+        logger.last = step
+        if epoch is not None:
+            logger.epoch = epoch
+        x = logger.base + step
+        if x > self.current or fell or logger.base:
+            self._advance(x, step)
+        self.resuming = False
+        return x
+
+    def _fell_back(self, logger: Logger, step: float) -> bool:
+        if logger.rows < max((other.rows for other in self.loggers.values()), default=0) / 4:
+            return False
+        return self.resuming or logger.last - step > 2 * (logger.stride or 1.0)
+
+    def _restart(self, step: float) -> None:
+        self.runs = max(1, self.runs) + 1
+        self.restarted_at = step
+        self.current = self.printed = step
+
+    def _beside_bar(self, logger: Logger) -> float:
+        bar = self.bars[self.main_bar]
+        if self.last_bar != self.main_bar and bar.n >= bar.total > 0 and self.last_bar:
+            self.main_bar = self.last_bar
+            bar = self.bars[self.main_bar]
+        x = bar.base + bar.n
+        if x <= logger.last:
+            # Several lines between two redraws: the bar lags behind.
+            x = logger.last + 1.0
+        logger.last = x
+        if x > self.current:
+            self._advance(x, x)
+        return x
+
+    def bar(self, places: dict[str, float], label: str) -> float | None:
+        """Take a bar's position; its step where it is the training's bar and moved, else None."""
+        n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
+        key = f"{re.sub(r'[0-9]+', '#', label)[:60]}|{total:g}"
+        bar = self.bars.get(key)
+        if bar is None:
+            if len(self.bars) > 200:
+                self.bars = {k: v for k, v in self.bars.items() if k == self.main_bar}
+            bar = self.bars[key] = Bar(total=total, n=-1.0)
+        eligible = bool(_TRAINING.search(label)) and not _NOT_TRAINING.search(label)
+        epoch = places.get("epoch")
+        moved = n != bar.n
+        if n < bar.n:
+            if bar.n >= bar.total or (epoch is not None and epoch != bar.epoch):
+                bar.base += bar.total
+            elif key == self.main_bar and not self.explicit and bar.n - n > 1:
+                self._restart(bar.base + n)
+        bar.n = n
+        if epoch is not None:
+            bar.epoch = epoch
+            self.epoch = epoch
+            zero = 0.0 if self.first_epoch == 0 else 1.0
+            if self.first_epoch is None:
+                self.first_epoch = epoch
+                zero = 0.0 if epoch == 0 else 1.0
+            bar.base = max(0.0, epoch - zero) * total
+        if not eligible:
+            return None
+        if not self.main_bar:
+            self.main_bar = key
+        self.last_bar = key
+        if key != self.main_bar:
+            return None
+        if (epochs := places.get("total_epochs")) is not None and total:
+            self.bar_total = epochs * total
+        elif total and not bar.base:
+            self.bar_total = total
+        if not self.explicit and moved:
+            x = bar.base + n
+            if x > self.current:
+                self._advance(x, x)
+        return bar.base + n if moved else None
+
+    def timed(self, time: float, step: float, offset: int) -> None:
+        """Derive seconds per step from the timestamps of two rows."""
+        before, at = self.last_time, self.last_time_step
+        if before is not None and at is not None and step > at and time > before:
+            column = self.columns.get("from timestamps", None)
+            if column is not None:
+                column.pending.append((step, (time - before) / (step - at), offset))
+        if at is None or step != at:
+            self.last_time, self.last_time_step = time, step
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step as printed (or by the training's bar)."""
+        return int(self.printed) if self.printed >= 0 else None
+
+    @property
+    def total_steps(self) -> int | None:
+        """How many steps the run is to make, where the log says it."""
+        if self.total is not None:
+            return int(self.total)
+        reached = self.printed
+        if self.bar_total is not None and self.bar_total >= reached:
+            near = self.bars.get(self.main_bar)
+            at = near.base + near.n if near else 0.0
+            if not self.explicit or abs(at - reached) <= max(3.0, 0.02 * self.bar_total):
+                return int(self.bar_total)
+        if self.stated_total is not None and self.stated_total >= reached:
+            return int(self.stated_total)
+        if self.epoch_steps and self.total_epochs:
+            return int(self.epoch_steps * self.total_epochs)
+        return None
+
+    def measured(self, row: Row, values: list[Any], x: float, offset: int) -> list[Column | None]:
+        """Add a row's values at step `x`."""
+        columns: list[Column | None] = []
+        for pair in values:
+            column = self.columns.get(pair.name, row.phase, pair.unit)
+            columns.append(column)
+            if column is not None:
+                value = pair.value * self.columns.factor(column, pair.unit)
+                column.pending.append((x, value, offset))
+        return columns
+
+    def copy(self) -> Tracker:
+        """An independent copy."""
+        state = self.to_state(columns=False)
+        return Tracker.from_state(state, self.columns.copy())
+
+    def to_state(self, columns: bool = True) -> dict[str, Any]:
+        """Plain data; `from_state` is its inverse."""
+        state: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in self.__slots__
+            if name not in {"columns", "loggers", "bars"}
+        }
+        state["loggers"] = {key: asdict(value) for key, value in self.loggers.items()}
+        state["bars"] = {key: asdict(value) for key, value in self.bars.items()}
+        if columns:
+            state["columns"] = self.columns.to_state()
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], columns: Columns | None = None) -> Tracker:
+        """Rebuild what `to_state` gave. Raises KeyError, TypeError or ValueError on other data."""
+        data = dict(state)
+        if columns is None:
+            columns = Columns.from_state(data.pop("columns"))
+        data.pop("columns", None)
+        loggers = {key: Logger(**value) for key, value in data.pop("loggers").items()}
+        bars = {key: Bar(**value) for key, value in data.pop("bars").items()}
+        return cls(columns=columns, loggers=loggers, bars=bars, **data)
