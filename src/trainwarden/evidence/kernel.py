@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.kernel_log import KernelEvent, parse_kernel_log
+from trainwarden.evidence.rows import unix_seconds
 from trainwarden.records.hostile import clean
 from trainwarden.records.observation import Observation, Place, SourceReport, Trust
 
@@ -163,7 +164,11 @@ class KernelSource:
 
     def _since(self, target: Target, now: float) -> tuple[float, float, str]:
         """Unix seconds from which all counts, from which the job's own counts, and the reason."""
-        rows = [moment for row in target.earlier if (moment := _unix(row.get("time"))) is not None]
+        rows = [
+            moment
+            for row in target.earlier
+            if (moment := unix_seconds(row.get("time"))) is not None
+        ]
         starts = [s for pid in target.pids if (s := _started(self.proc, pid, now)) is not None]
         begin = min([*rows, *starts], default=None)
         if begin is None:
@@ -289,20 +294,6 @@ def _modified(path: Path) -> float | None:
         return path.stat().st_mtime
     except OSError:
         return None
-
-
-def _unix(moment: Any) -> float | None:
-    """Unix seconds of a row's time: a datetime, an ISO text or a number."""
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-        except ValueError:
-            return None
-    if isinstance(moment, datetime):
-        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-    if isinstance(moment, (int, float)) and not isinstance(moment, bool):
-        return float(moment)
-    return None
 
 
 def _moment(seconds: float | None) -> datetime | None:

@@ -171,7 +171,8 @@ _RULES: tuple[tuple[re.Pattern[str], Make], ...] = tuple(
             _xid,
         ),
         (
-            r"NVRM: (?:(?:The NVIDIA )?GPU (?:at )?(?:PCI:)?(?P<dev>[0-9a-fA-F:]{4,13}[0-9a-fA-F.]{2,4}):? "
+            r"NVRM: (?:(?:The NVIDIA )?GPU (?:at )?(?:PCI:)?"
+            r"(?P<dev>[0-9a-fA-F:]{4,13}[0-9a-fA-F.]{2,4}):? "
             r".{0,200}?)?(?:GPU has )?fallen off the bus",
             _named("kernel.gpu_lost"),
         ),
