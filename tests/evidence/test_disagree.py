@@ -164,8 +164,19 @@ class TestLiving:
         ],
     )
     def test_exit_code_and_ending(self, code: Any, ending: str, disagree: bool) -> None:
-        seen = [see("process", "process.exit", code), see("log", "log.ended", ending)]
+        seen = [
+            see("process", "process.exit", code, subject="pid 7"),
+            see("log", "log.ended", ending),
+        ]
         assert bool(disagreements(seen)) is disagree
+
+    def test_a_helper_that_ended_while_the_job_lives_is_no_contradiction(self) -> None:
+        found = only(
+            see("process", "process.alive", True, subject="job"),
+            see("process", "process.exit", 1, subject="pid 7"),
+            see("log", "log.ended", "finished"),
+        )
+        assert found.quantity == "process.alive"
 
     def test_a_dead_launcher_of_living_workers(self) -> None:
         found = only(
@@ -186,6 +197,27 @@ class TestLiving:
                 )
                 == []
             )
+
+
+class TestCheckpoint:
+    def saved(self, step: float, age: float) -> list[Observation]:
+        return [
+            see("process", "checkpoint.step", step, subject="/ckpt"),
+            see("process", "checkpoint.age", age, subject="/ckpt"),
+            see("log", "step", 4000),
+            see("log", "log.age", 600.0),
+        ]
+
+    def test_one_beyond_a_log_that_is_older(self) -> None:
+        found = only(*self.saved(5000, age=30.0))
+        assert (found.believed, found.doubted) == ("process:checkpoint.step:/ckpt", "log:step:")
+        assert "buffer" in found.remark
+
+    @pytest.mark.parametrize(("step", "age"), [(5000, 9000.0), (4000, 30.0), (3500, 30.0)])
+    def test_older_ones_and_earlier_steps_are_as_they_should_be(
+        self, step: float, age: float
+    ) -> None:
+        assert disagreements(self.saved(step, age)) == []
 
 
 class TestGpuMemory:

@@ -34,7 +34,14 @@ def disagreements(observations: Iterable[Observation]) -> list[Disagreement]:
     """
     seen = list(observations)
     found: list[Disagreement] = []
-    for rule in (_same_quantity, _alive_and_ended, _exit_and_ended, _launcher, _gpu_memory):
+    for rule in (
+        _same_quantity,
+        _alive_and_ended,
+        _exit_and_ended,
+        _launcher,
+        _checkpoint,
+        _gpu_memory,
+    ):
         found += rule(seen)
     return found
 
@@ -132,16 +139,18 @@ def _alive_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
 
 
 def _exit_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
-    exit_seen, ended = _find(seen, "process.exit"), _find(seen, "log.ended")
-    if exit_seen is None or ended is None:
+    alive, ended = _find(seen, "process.alive"), _find(seen, "log.ended")
+    exits = [one for one in seen if one.quantity == "process.exit"]
+    if not exits or ended is None or (alive is not None and alive.value is True):
+        # While the job lives, what has ended is a helper of it.
         return
-    well = str(exit_seen.value) == "0"
-    if well and ended.value == "crashed":
+    failed = [one for one in exits if str(one.value) != "0"]
+    if not failed and ended.value == "crashed":
         why = "the log shows a crash, yet the process ended with exit code 0: a swallowed error"
-        yield _dispute("process.exit", exit_seen, ended, why)
-    elif not well and ended.value == "finished":
-        why = f"the log says finished, yet the process ended with {exit_seen.value}"
-        yield _dispute("process.exit", exit_seen, ended, why)
+        yield _dispute("process.exit", exits[0], ended, why)
+    elif failed and ended.value == "finished":
+        why = f"the log says finished, yet a process of the job ended with {failed[0].value}"
+        yield _dispute("process.exit", failed[0], ended, why)
 
 
 def _launcher(seen: list[Observation]) -> Iterator[Disagreement]:
@@ -154,6 +163,24 @@ def _launcher(seen: list[Observation]) -> Iterator[Disagreement]:
         else "the launcher lives, but none of its workers does"
     )
     yield _dispute("process.launcher_alive", alive, launcher, why)
+
+
+def _checkpoint(seen: list[Observation]) -> Iterator[Disagreement]:
+    """A checkpoint written after the log's last line, at a step that the log has not reached."""
+    step, quiet = _find(seen, "step"), _number(_find(seen, "log.age"))
+    reached = _number(step)
+    if step is None or reached is None or quiet is None:
+        return
+    ages = {one.subject: _number(one) for one in seen if one.quantity == "checkpoint.age"}
+    for saved in (one for one in seen if one.quantity == "checkpoint.step"):
+        at, age = _number(saved), ages.get(saved.subject)
+        if at is None or age is None or age > quiet or at <= reached * (1 + TOLERANCE["step"]):
+            continue
+        why = (
+            f"a checkpoint of step {at:.0f} is newer than the log, which ends at step "
+            f"{reached:.0f}: the log is held in a buffer, or it is not this run's"
+        )
+        yield _dispute("step", saved, step, why)
 
 
 def _gpu_memory(seen: list[Observation]) -> Iterator[Disagreement]:

@@ -25,7 +25,7 @@ BUILTIN = (
     Entry("process", Trust.PROCESS, "trainwarden.evidence.processes", "ProcessSource"),
     Entry("gpu", Trust.HARDWARE, "trainwarden.evidence.gpu", "GpuSource"),
     Entry("host", Trust.HARDWARE, "trainwarden.evidence.host", "HostSource"),
-    Entry("storage", Trust.HARDWARE, "trainwarden.evidence.storage", "StorageSource"),
+    Entry("storage", Trust.PROCESS, "trainwarden.evidence.storage", "StorageSource"),
     Entry("kernel", Trust.HARDWARE, "trainwarden.evidence.kernel", "KernelSource"),
 )
 
