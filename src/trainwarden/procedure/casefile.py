@@ -145,9 +145,13 @@ class CaseFile(Ledger):
         """The key indicator as the runtime would choose it, None where nothing was logged."""
         from trainwarden.metrics.indicator import key_indicator
 
-        names = [name for reading in self.readings() for name in reading.series]
-        choice = key_indicator(names, self.facts, self._guidance())
-        return choice.indicator if choice else None
+        series = {
+            name: one for reading in reversed(self.readings()) for name, one in reading.series.items()
+        }
+        if not series:
+            return None
+        choice = key_indicator(series, self.facts, self._guidance())
+        return KeyIndicator(quantity=choice.quantity, direction=choice.direction, why=choice.why)
 
     def _guidance(self) -> str | None:
         earlier = self.state.monitor.user_guidance if self.state else []
