@@ -234,13 +234,13 @@ def clean(text: str, limit: int = 300) -> str:
     """
     limit = max(limit, 1)
     # Cut first, generously, so that a line of many megabytes costs nothing.
-    raw = text[: limit * 20]
+    raw = text[: limit * 20 + 256]
     shown = _CONTROLS.sub(" ", _ESCAPES.sub("", raw))
     shown = _UNPAIRED.sub("\ufffd", _INVISIBLE.sub("", shown))
     shown = mask(shown).strip()
     if len(raw) < len(text):
         # The cut may have left the beginning of a secret too short to be known as one.
-        shown = shown[: max(limit, len(shown) - 64)] if len(shown) > limit else shown[:-64] + "…"
+        shown = shown[:-64].strip() + "…"
     # A cut can make a harmless value look like another, so mask what is left until it stays.
     for _ in range(8):
         if len(shown) <= limit:
