@@ -262,9 +262,12 @@ def test_what_is_being_written_is_not_broken(tmp_path: Path) -> None:
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MAX_ENTRIES", 50)
-    for number in range(100):
-        (tmp_path / f"file{number}").touch()
-    result = scan([tmp_path, tmp_path / "none"], NOW.timestamp())
+    for number in range(20):
+        hf(tmp_path, number, 1000 - number)
+    result = scan([tmp_path / "none", tmp_path], NOW.timestamp())
+    assert 1 <= len(result.checkpoints) < 20
+    assert result.checkpoints[-1].step == 19
+    assert result.incomplete == []
     assert any("stopped looking" in note for note in result.notes)
     assert any("No such file" in note for note in result.notes)
 
@@ -319,6 +322,18 @@ def test_report(tmp_path: Path) -> None:
     assert row["disk_free"] == value(report, "disk.free")
     assert row["disk_folder"] == str(tmp_path / "out")
     assert row["checkpoint_step"] == 300
+
+
+def test_other_runs_beside_the_log_do_not_count(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step 1\n")
+    hf(tmp_path / "mine", 100, 900)
+    hf(tmp_path / "other", 700, 100)
+    config = {"output_dir": "mine"}
+    report = StorageSource().read(target(tmp_path, logs=(log,), config=config))
+    assert value(report, "checkpoint.step") == 100
+    report = StorageSource().read(target(tmp_path, logs=(log,), config={"output_dir": "none"}))
+    assert value(report, "checkpoint.count") == 2
 
 
 def test_rotated_checkpoints_fill_no_disk(tmp_path: Path) -> None:

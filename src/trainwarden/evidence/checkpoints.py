@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,7 +15,7 @@ from statistics import median
 
 from trainwarden.evidence.checkpoint_files import WEIGHTS, file_problem
 
-MAX_ENTRIES = 20_000
+MAX_ENTRIES = 50_000
 MAX_SECONDS = 3.0
 MAX_DEPTH = 6
 STILL_WRITING = 30.0
@@ -188,7 +189,8 @@ class _Walk:
                         continue  # gone between listing and looking: being rotated
         except OSError as error:
             self.notes.append(f"{folder}: {error.strerror}")
-        return sorted(listed, key=lambda item: item[0].name)
+        # The newest first: where the walk has to stop, they are what matters.
+        return sorted(listed, key=lambda item: (-item[1].st_mtime, item[0].name))
 
     def enter(self, folder: Path, depth: int) -> None:
         try:
@@ -206,7 +208,8 @@ class _Walk:
                 if self.is_checkpoint(path):
                     one = Checkpoint(path, _shape(path), *_numbers(entry.name))
                     self.gather(path, one, "", status)
-                    self.found.append(one)
+                    if not self.full():  # else it may be listed only in part
+                        self.found.append(one)
                 elif depth < MAX_DEPTH and entry.name not in _SKIPPED:
                     self.enter(path, depth + 1)
             elif stat.S_ISREG(status.st_mode) and _is_checkpoint_file(entry.name):
@@ -217,7 +220,8 @@ class _Walk:
                     base, Checkpoint(path, _shape(folder / base), *_numbers(base))
                 )
                 one.files[entry.name] = (status.st_size, status.st_mtime)
-        self.found.extend(sets.values())
+        if not self.full():
+            self.found.extend(sets.values())
 
     def is_checkpoint(self, folder: Path) -> bool:
         """By its name, and unless it is itself a place for a series of checkpoints.
@@ -310,13 +314,11 @@ def _judge(result: Scan) -> None:
         shapes.setdefault(one.shape, []).append(one)
     budget = [MAX_LOOKED_INTO]
     for siblings in shapes.values():
-        for place, one in enumerate(reversed(siblings)):
-            if one.writing:
-                continue
-            others = [other for other in siblings if other is not one and not other.writing]
+        settled = [one for one in siblings if not one.writing]
+        for one in settled:
             _names(one)
-            if _has_state(one):
-                _against(one, [other for other in others if not other.leftover])
+        _against_each_other([one for one in settled if _has_state(one) and not one.leftover])
+        for place, one in enumerate(reversed(settled)):
             if place < CHECKED or one.problems:
                 _contents(one, result.notes, budget)
 
@@ -347,23 +349,24 @@ def _names(one: Checkpoint) -> None:
         one.problems.append("its .metadata, written last, is missing")
 
 
-def _against(one: Checkpoint, others: Sequence[Checkpoint]) -> None:
-    """What its siblings have and it has not; two siblings at least must agree on it."""
-    sound = [other for other in others if _has_state(other)]
-    if len(sound) < 2 or one.leftover:
+def _against_each_other(siblings: Sequence[Checkpoint]) -> None:
+    """What all others have and one has not; two others at least must agree on it."""
+    if len(siblings) < 3:
         return
-    everywhere = set.intersection(*({_general(name) for name in other.files} for other in sound))
-    missing = sorted(
-        name
-        for name in everywhere - {_general(name) for name in one.files}
-        if _is_state(name) or name.endswith(".json")
-    )
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        one.problems.append(f"lacks {missing[0]}{more}, which its siblings have")
-    usual = median(other.size for other in sound)
-    if one.size < usual / 2:
-        one.problems.append(f"has {one.size} bytes where its siblings have {usual:.0f}")
+    names = [
+        {_general(name) for name in one.files if _is_state(name) or name.endswith(".json")}
+        for one in siblings
+    ]
+    counts = Counter(name for held in names for name in held)
+    common = {name for name, count in counts.items() if count >= len(siblings) - 1}
+    usual = median(one.size for one in siblings)
+    for one, held in zip(siblings, names, strict=True):
+        missing = sorted(common - held)
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            one.problems.append(f"lacks {missing[0]}{more}, which its siblings have")
+        if one.size < usual / 2:
+            one.problems.append(f"has {one.size} bytes where its siblings have {usual:.0f}")
 
 
 def _general(name: str) -> str:

@@ -51,12 +51,16 @@ class StorageSource:
                 seconds=time.perf_counter() - begun,
             )
         look = _Look(self.name, self.trust, target.now())
-        kept = [folder for folder in folders if folder.is_dir()]
+        now = look.now.timestamp()
+        kept = self._existing(folders)
         missing = [
             f"{_shown(folder)} does not exist (yet)" for folder in folders if folder not in kept
         ]
         alive = not target.pids or any(Path(f"/proc/{pid}").exists() for pid in target.pids)
-        found = scan(kept, look.now.timestamp(), may_be_writing=alive)
+        # A log's folder may hold the checkpoints of other runs: it is the second choice.
+        found = scan(self._existing(saving_folders(target)), now, may_be_writing=alive)
+        if not found.checkpoints:
+            found = scan(kept, now, may_be_writing=alive)
         look.problems += [clean(note, 200) for note in found.notes]
         look.checkpoints(found, kept)
         limited = bool(_last(training_limit(target.config)))
@@ -71,6 +75,10 @@ class StorageSource:
         )
 
     @staticmethod
+    def _existing(folders: Iterable[Path]) -> list[Path]:
+        return [folder for folder in folders if folder.is_dir()]
+
+    @staticmethod
     def sample_row(report: SourceReport) -> dict[str, Any]:
         """What a later session needs: free bytes and on which folder's disk, newest checkpoint."""
         row: dict[str, Any] = {}
@@ -83,15 +91,17 @@ class StorageSource:
         return row
 
 
-def run_folders(target: Target) -> tuple[Path, ...]:
-    """Checkpoint folders (given, else the config's output folder), then the logs' folders.
+def saving_folders(target: Target) -> list[Path]:
+    """Where the run saves: the folders given, else the config's output folder."""
+    if target.checkpoint_dirs:
+        return [_absolute(folder, target) for folder in target.checkpoint_dirs]
+    output = training_facts(target.config).output_dir
+    return [_absolute(Path(output), target)] if output else []
 
-    A folder within another of them is left out; not all need exist.
-    """
-    folders = [_absolute(folder, target) for folder in target.checkpoint_dirs]
-    output = None if folders else training_facts(target.config).output_dir
-    if output:
-        folders.append(_absolute(Path(output), target))
+
+def run_folders(target: Target) -> tuple[Path, ...]:
+    """Where the run saves, then the logs' folders; one within another is left out."""
+    folders = saving_folders(target)
     folders += [_absolute(log, target).parent for log in target.logs]
     unique = list(dict.fromkeys(folders))
     return tuple(
