@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -398,6 +399,23 @@ def test_unreadable_folder(tmp_path: Path) -> None:
         inner.chmod(0o700)
     assert report.status == "partial"
     assert "Permission denied" in report.message
+
+
+def test_a_stale_mount_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.stat
+
+    def stale(path: Path, **options: bool) -> os.stat_result:
+        if path.name == "nfs":
+            raise OSError(errno.ESTALE, "Stale file handle", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stale)
+    folders = (tmp_path / "nfs", tmp_path)
+    report = StorageSource().read(target(tmp_path, checkpoint_dirs=folders))
+    assert value(report, "disk.free") is not None
+    report = StorageSource().read(target(tmp_path, checkpoint_dirs=folders[:1]))
+    assert report.status == "partial"
+    assert "nfs: Stale file handle" in report.message
 
 
 def test_folders_of_a_run(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,13 +53,14 @@ class StorageSource:
             )
         look = _Look(self.name, self.trust, target.now())
         now = look.now.timestamp()
-        kept = self._existing(folders)
+        kept = [folder for folder in folders if _is_folder(folder, look.problems)]
         missing = [
             f"{_shown(folder)} does not exist (yet)" for folder in folders if folder not in kept
         ]
         alive = not target.pids or any(Path(f"/proc/{pid}").exists() for pid in target.pids)
         # A log's folder may hold the checkpoints of other runs: it is the second choice.
-        found = scan(self._existing(saving_folders(target)), now, may_be_writing=alive)
+        saving = [folder for folder in saving_folders(target) if _is_folder(folder, [])]
+        found = scan(saving, now, may_be_writing=alive)
         if not found.checkpoints:
             found = scan(kept, now, may_be_writing=alive)
         look.problems += [clean(note, 200) for note in found.notes]
@@ -73,10 +75,6 @@ class StorageSource:
             seconds=time.perf_counter() - begun,
             observations=tuple(look.found),
         )
-
-    @staticmethod
-    def _existing(folders: Iterable[Path]) -> list[Path]:
-        return [folder for folder in folders if folder.is_dir()]
 
     @staticmethod
     def sample_row(report: SourceReport) -> dict[str, Any]:
@@ -138,11 +136,22 @@ def _absolute(path: Path, target: Target) -> Path:
     if path.is_absolute():
         return path
     inside = target.root / path
-    if not inside.exists() and target.job.config:
+    if not _is_folder(inside, []) and target.job.config:
         beside = Path(target.job.config).parent / path
-        if beside.exists():
+        if _is_folder(beside, []):
             return beside
     return inside.resolve()
+
+
+def _is_folder(path: Path, problems: list[str]) -> bool:
+    """Whether it is there; one that is there but can't be reached is a problem (a stale mount)."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        problems.append(f"{_shown(path)}: {getattr(error, 'strerror', None) or error}")
+        return False
 
 
 def time_until_full(
