@@ -146,6 +146,7 @@ def test_one_kill_told_in_several_lines() -> None:
     ]
     events = parse_kernel_log(lines, BOOT)
     assert [(event.pid, event.comm) for event in events] == [(9, "python"), (9, "other")]
+    assert events[0].text == "Out of memory: Killed process 9 (python) total-vm:1kB"
 
 
 def test_since_and_stamps() -> None:

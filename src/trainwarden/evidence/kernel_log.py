@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -91,7 +91,7 @@ def parse_kernel_log(
     whose time is not known are kept. A kill that the kernel tells in several lines is one event.
     """
     events: list[KernelEvent] = []
-    killed: dict[int, float | None] = {}
+    killed: dict[int | None, int] = {}
     for line in lines:
         if line[:1] in (" ", "\t"):  # a record's key=value annotations
             continue
@@ -109,15 +109,22 @@ def parse_kernel_log(
             continue
         if event is None:
             continue
-        if event.kind == "kernel.oom_kill" and event.pid is not None:
-            before = killed.get(event.pid, -1.0)
-            if event.pid in killed and (time is None or before is None or time - before < 60):
-                continue
-            killed[event.pid] = time
-        events.append(
-            KernelEvent(event.kind, event.value, message, time, event.pid, event.comm, event.device)
-        )
+        event = replace(event, time=time)
+        same = killed.get(event.pid) if event.kind == "kernel.oom_kill" else None
+        if same is not None and _one_kill(events[same], event):
+            # Of its lines, this one tells how much memory the process had.
+            if "Killed process" in event.text:
+                events[same] = event
+            continue
+        if event.kind == "kernel.oom_kill":
+            killed[event.pid] = len(events)
+        events.append(event)
     return events
+
+
+def _one_kill(first: KernelEvent, then: KernelEvent) -> bool:
+    """Whether two lines on one pid tell of one kill: pids are used again, but not so soon."""
+    return first.time is None or then.time is None or then.time - first.time < 60
 
 
 Make = Callable[["re.Match[str]", str], "KernelEvent | None"]
