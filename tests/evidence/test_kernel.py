@@ -205,9 +205,10 @@ KILL = "Out of memory: Killed process {} (python) total-vm:1kB"
 TIMEOUT = "nvme nvme1: I/O 22 QID 3 timeout, aborting"
 
 
-def test_whose_kill_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pids", [[40, 41], {"40": BOOT, "41": BOOT + 5}])
+def test_whose_kill_it_was(tmp_path: Path, pids: object) -> None:
     lines = [at(50, KILL.format(41)), at(40, KILL.format(42))]
-    report = source(tmp_path, lines).read(target(earlier=(row(600, pids=[40, 41]),)))
+    report = source(tmp_path, lines).read(target(earlier=(row(600, pids=pids),)))
     assert report.status == "ok"
     kills = [(found.value, found.subject, found.place.pid) for found in seen(report)]
     assert kills == [(41, "job", 41), (42, "pid 42", 42)]

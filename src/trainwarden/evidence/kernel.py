@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -170,6 +171,7 @@ class KernelSource:
             if (moment := unix_seconds(row.get("time"))) is not None
         ]
         starts = [s for pid in target.pids if (s := _started(self.proc, pid, now)) is not None]
+        starts += [began for row in target.earlier for began in _pids_of(row).values() if began]
         begin = min([*rows, *starts], default=None)
         if begin is None:
             ends = [_modified(path) for path in target.logs]
@@ -268,15 +270,24 @@ def _own_pids(target: Target) -> frozenset[int]:
     pids = set(target.pids)
     for row in reversed(target.earlier):
         if seen := _pids_of(row):
-            pids |= seen
+            pids.update(seen)
             break
     return frozenset(pids)
 
 
-def _pids_of(row: Mapping[str, Any]) -> set[int]:
+def _pids_of(row: Mapping[str, Any]) -> dict[int, float | None]:
+    """The processes of a row, each with when it began (Unix seconds) where the row tells."""
     listed = row.get("pids")
-    items: Iterable[Any] = listed if isinstance(listed, (list, tuple)) else ()
-    return {int(item) for item in items if isinstance(item, int) and item > 0}
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(listed, Mapping):
+        items = listed.items()
+    elif isinstance(listed, (list, tuple)):
+        items = ((pid, None) for pid in listed)
+    return {
+        int(pid): unix_seconds(began)
+        for pid, began in items
+        if re.fullmatch(r"[1-9]\d{0,8}", str(pid))
+    }
 
 
 def _started(proc: Path, pid: int, now: float) -> float | None:
