@@ -1,0 +1,149 @@
+"""The course of a metric, in the robust figures that detectors and analysts go by."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from trainwarden.metrics.series import Point, Series
+
+Direction = Literal["decrease", "increase"]
+LEAST = 6
+"""Fewer points have no course."""
+
+
+def current_run(points: Sequence[Point]) -> list[Point]:
+    """Points of the run as it stands: what a resumed or restarted run wrote over is left out."""
+    kept: list[Point] = []
+    ceiling = math.inf
+    for point in reversed(points):
+        if point.step <= ceiling:
+            kept.append(point)
+            ceiling = point.step
+    kept.reverse()
+    return kept
+
+
+def even(series: Series) -> list[Point]:
+    """Finite points of the present run, spread evenly over it and up to the last one."""
+    points = [point for point in series.kept if math.isfinite(point.value)]
+    last = series.recent[-1] if series.recent else None
+    if last and math.isfinite(last.value) and (not points or points[-1] != last):
+        points.append(last)
+    return current_run(points)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Robust standard deviation (scaled median absolute deviation); 0 for fewer than three."""
+    if len(values) < 3:
+        return 0.0
+    middle = median(values)
+    return 1.4826 * median(abs(value - middle) for value in values)
+
+
+def noise(values: Sequence[float]) -> float:
+    """Robust standard deviation of the scatter about a slowly moving level.
+
+    The larger of what successive differences and what residuals of a running median of five
+    tell: the first misses slow wandering, the second shrinks in short series.
+    """
+    if len(values) < 4:
+        return 0.0
+    steps = [b - a for a, b in itertools.pairwise(values)]
+    smooth = [median(values[max(0, i - 2) : i + 3]) for i in range(len(values))]
+    residuals = [value - level for value, level in zip(values, smooth, strict=True)]
+    return max(spread(steps) / math.sqrt(2), spread(residuals))
+
+
+def moved(points: Sequence[Point], alpha: float = 0.01) -> int:
+    """-1, 0 or 1: where a metric has gone over its course, by a trend or by shifts of level.
+
+    A trend test that is safe against wandering misses a collapse between two levels; a rank test
+    over all splits sees it. Each is held to half of `alpha`.
+    """
+    from trainwarden.metrics.changepoint import level_shifts
+    from trainwarden.metrics.trend import trend
+
+    found = trend(points, alpha / 2)
+    if found is not None and found.direction:
+        return found.direction
+    ways = {1 if s.after > s.before else -1 for s in level_shifts(points, alpha / 2, 0.0)}
+    return ways.pop() if len(ways) == 1 else 0
+
+
+@dataclass(frozen=True)
+class Course:
+    """A metric's course. All values are as logged; `sign` turns better into lower.
+
+    `early` and `recent` are medians over the first and last tenth (at least three points),
+    `best` the best of a running median over as many points as `recent` holds.
+    """
+
+    points: list[Point]
+    sign: int
+    early: float
+    recent: float
+    recent_points: list[Point]
+    best: float
+    best_step: float
+    best_index: int
+    noise: float
+    """Scatter of single points about the level of the second half."""
+
+    @property
+    def gained(self) -> float:
+        """From the early level to the best, positive for improvement."""
+        return self.sign * (self.early - self.best)
+
+    @property
+    def lost(self) -> float:
+        """From the best level to the recent one, positive for a loss."""
+        return self.sign * (self.recent - self.best)
+
+    @property
+    def net(self) -> float:
+        """From the early level to the recent one, positive for improvement."""
+        return self.sign * (self.early - self.recent)
+
+    @property
+    def level_error(self) -> float:
+        """Standard error of the median of the recent points, were they independent."""
+        return 1.2533 * self.noise / math.sqrt(len(self.recent_points))
+
+
+def course(series: Series | None, direction: Direction) -> Course | None:
+    """The course of a series; None where it has fewer than `LEAST` finite points."""
+    if series is None:
+        return None
+    return course_of(even(series), direction)
+
+
+def course_of(points: list[Point], direction: Direction) -> Course | None:
+    """The course of points in order of their steps."""
+    n = len(points)
+    if n < LEAST:
+        return None
+    sign = 1 if direction == "decrease" else -1
+    width = min(max(3, n // 10), 200)
+    values = [point.value for point in points]
+    # Windows that overlap by half are enough to find the best level, and stay linear.
+    hop = max(1, width // 2)
+    starts = list(range(0, n - width + 1, hop))
+    levels = [median(values[start : start + width]) for start in starts]
+    best = min(range(len(levels)), key=lambda i: sign * levels[i])
+    middle = starts[best] + width // 2
+    return Course(
+        points=points,
+        sign=sign,
+        early=median(values[:width]),
+        recent=median(values[-width:]),
+        recent_points=points[-width:],
+        best=levels[best],
+        best_step=points[middle].step,
+        best_index=middle,
+        noise=noise(values[n // 2 :] if n >= 16 else values),
+    )

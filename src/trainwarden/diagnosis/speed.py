@@ -1,0 +1,132 @@
+"""Does it keep its pace: step time, and what holds the GPUs back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from trainwarden.diagnosis.base import View, as_number, whole
+from trainwarden.diagnosis.course import current_run
+from trainwarden.diagnosis.text import figure, share
+from trainwarden.metrics.changepoint import Shift, level_shift
+from trainwarden.metrics.series import Series
+from trainwarden.records.finding import Finding, Severity
+
+SLOWER = 1.25
+"""A lasting slow-down from this factor on is told."""
+RATES = ("tokens_per_second", "samples_per_second", "steps_per_second")
+
+
+def pace(view: View) -> tuple[Series, bool] | None:
+    """What tells the run's pace, and whether it is a time (True) or a rate."""
+    for name in ("step_time", *RATES):
+        series = view.series(name)
+        if series is not None and series.count >= 20:
+            return series, name == "step_time"
+    return None
+
+
+def pace_shift(series: Series, is_time: bool) -> tuple[Shift, float] | None:
+    """The last lasting shift of pace, with the factor by which steps became slower."""
+    points = [p for p in current_run(series.points()) if math.isfinite(p.value) and p.value > 0]
+    # The first steps compile, warm caches and fill queues.
+    points = points[max(2, len(points) // 20) :]
+    if len(points) < 20:
+        return None
+    shift = level_shift(points, 0.001, 0.1)
+    if shift is None or not shift.before > 0 or not shift.after > 0:
+        return None
+    slower = shift.after / shift.before if is_time else shift.before / shift.after
+    return shift, slower
+
+
+def detect_slower(view: View) -> Iterator[Finding]:
+    """Steps that take longer than they did, from a step on and until now."""
+    found = pace(view)
+    if found is None:
+        return
+    series, is_time = found
+    shifted = pace_shift(series, is_time)
+    if shifted is None or shifted[1] < SLOWER:
+        return
+    shift, slower = shifted
+    yield Finding(
+        kind="step_time_regression",
+        severity=Severity.WARNING,
+        observations=view.cite(series.name, "shift_before", "shift_after", "last"),
+        since_step=whole(shift.step),
+        summary=f"{series.name} went from {figure(shift.before)} to {figure(shift.after)} "
+        f"(medians) at step {figure(shift.step)}: steps take {figure(slower)} times as long.",
+        meaning="The run still advances, at a lower pace that has lasted since.",
+        alternatives=(
+            "Slower input (storage, fewer loader workers, longer samples)",
+            "A GPU that is throttled or shared",
+            "Another job on the host",
+            "More work a step by design (longer sequences, larger batches, more logging)",
+        ),
+        first_action="Compare GPU clocks, utilisation and data-loading time with those before "
+        "that step.",
+        evidence_type="observation",
+        confidence=0.85,
+    )
+
+
+_HARMFUL = ("thermal", "hw_slowdown", "hw slowdown", "brake", "hardware slowdown")
+
+
+def detect_throttling(view: View) -> Iterator[Finding]:
+    """GPUs whose clocks are held down by heat or by the power supply."""
+    for seen in view.find("gpu.throttle"):
+        reasons = str(seen.value).lower()
+        if not any(harm in reasons for harm in _HARMFUL):
+            continue
+        clock = view.one("gpu.clock_sm", subject=seen.subject)
+        heat = view.one("gpu.temperature", subject=seen.subject)
+        extra = [o.id for o in (clock, heat) if o is not None]
+        at = f" at {figure(heat.value)} °C" if heat is not None else ""
+        yield Finding(
+            kind="throttling",
+            severity=Severity.WARNING,
+            observations=(seen.id, *extra),
+            since_time=seen.time,
+            summary=f"{seen.subject or 'A GPU'} is held down ({reasons}){at}.",
+            meaning="Heat or the power supply slows this GPU, and with it every rank that waits "
+            "for it.",
+            alternatives=("A short peak", "A power limit set on purpose"),
+            first_action="Read temperature and reasons again in a minute; compare with its peers.",
+            evidence_type="observation",
+            confidence=0.9,
+        )
+
+
+def detect_idle_gpu(view: View) -> Iterator[Finding]:
+    """GPUs that hold the job's memory and do nothing: a remark, since one look is one moment."""
+    if not view.live or view.alive is not True:
+        return
+    idle = []
+    for seen in view.find("gpu.utilization"):
+        used = as_number(seen.value)
+        memory = view.number("gpu.memory_used", subject=seen.subject)
+        total = view.number("gpu.memory_total", subject=seen.subject)
+        power = view.number("gpu.power_share", subject=seen.subject)
+        if used is None or memory is None or not total:
+            continue
+        if used <= 0.05 and memory >= 0.05 * total and (power is None or power < 0.15):
+            idle.append((seen, memory / total))
+    if not idle:
+        return
+    names = ", ".join(seen.subject or "GPU" for seen, _ in idle)
+    yield Finding(
+        kind="idle_gpu",
+        severity=Severity.INFO,
+        observations=tuple(seen.id for seen, _ in idle),
+        since_time=idle[0][0].time,
+        summary=f"{names}: memory is held ({share(idle[0][1])} on the first) but nothing is "
+        "computed at this moment.",
+        meaning="Between batches, in evaluation or a checkpoint this is normal; lasting, it is a "
+        "stall or slow input.",
+        alternatives=("A pause between batches", "Slow input", "A hang"),
+        first_action="Look again in a minute, together with the log's age.",
+        evidence_type="observation",
+        confidence=0.6,
+    )
