@@ -49,7 +49,7 @@ def learning_rate_at(
         timescale = warmup or 10_000
         return max(peak / math.sqrt((step + timescale - warmup) / timescale), minimum or 0.0)
     if schedule == "step":
-        return None if not step_size else peak * gamma ** (step // step_size)
+        return None if not step_size else peak * math.pow(gamma, step // step_size)
     if total is None or total <= 0 or schedule not in _WARMED:
         return None
     progress = (step - warmup) / max(1.0, total - warmup)
