@@ -49,7 +49,7 @@ def learning_rate_at(
         timescale = warmup or 10_000
         return max(peak / math.sqrt((step + timescale - warmup) / timescale), minimum or 0.0)
     if schedule == "step":
-        return None if not step_size else peak * math.pow(gamma, step // step_size)
+        return None if not step_size else peak * gamma ** (step // step_size)
     if total is None or total <= 0 or schedule not in _WARMED:
         return None
     progress = (step - warmup) / max(1.0, total - warmup)
@@ -60,7 +60,7 @@ def learning_rate_at(
         return least + (peak - least) * max(0.0, 1.0 - progress)
     if schedule == "polynomial":
         end = POLYNOMIAL_END if minimum is None else minimum
-        return (peak - end) * max(0.0, 1.0 - progress) ** power + end
+        return (peak - end) * math.pow(max(0.0, 1.0 - progress), power) + end
     if schedule == "wsd":
         if decay_steps is None:
             return None
