@@ -63,12 +63,15 @@ def test_a_training_with_its_config_model_logs_and_trackers(
 
 
 @linux
-def test_one_job_for_a_launcher_and_its_workers(procs: Processes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", ["torchrun", "deepspeed", "mpirun", "srun"])
+def test_one_job_for_a_launcher_and_its_workers(
+    procs: Processes, tmp_path: Path, launcher: str
+) -> None:
     (tmp_path / "run.yaml").write_text("lr: 1\n")
     procs.script("train.py", TRAINER)
-    pid = procs.python("torchrun", LAUNCHER, "train.py", "--config=run.yaml")
+    pid = procs.python(launcher, LAUNCHER, "train.py", "--config=run.yaml")
     (job,) = jobs_in(tmp_path)
-    assert (job.pids, job.launcher, job.processes) == ((pid,), "torchrun", 3)
+    assert (job.pids, job.launcher, job.processes) == ((pid,), launcher, 3)
     assert job.config == str(tmp_path / "run.yaml")
     assert job.logs == (str(tmp_path / "train.log"),)
 

@@ -106,7 +106,7 @@ def test_a_living_process_is_described(procs: Processes, tmp_path: Path) -> None
     assert 0 < float(one(report, "process.cpu").value) < 1.6
     assert one(report, "process.open_log", f"pid {pid}").value == str(tmp_path / "train.log")
     started = datetime.fromisoformat(
-        str(one(report, "process.started", f"pid {pid}").value).replace("Z", "+00:00")
+        str(one(report, "process.started").value).replace("Z", "+00:00")
     )
     assert abs(started.timestamp() - psutil.Process(pid).create_time()) < 2
     assert "Zq9xW3" not in report.model_dump_json()
@@ -337,6 +337,8 @@ def test_many_workers_are_summed_and_few_listed(procs: Processes, tmp_path: Path
     assert len(sample_row(report)["pids"]) == 41
     assert len([o for o in report.observations if o.quantity == "process.state"]) == 24
     assert one(report, "process.state", f"pid {pid}").value == "sleeping"
+    # What asks for the latest of a quantity is given the sum over the job.
+    assert [o.subject for o in report.observations if o.quantity == "process.rss"][-1] == "job"
 
 
 def test_bytes_written_are_counted(procs: Processes, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def _climb(table: Table, pid: int, reasons: Mapping[int, str]) -> int:
     children = children_of(table)
     while True:
         parent = table.get(table[pid].ppid)
-        if parent is None or parent.pid <= 1 or not parent.argv:
+        if parent is None or not parent.argv:
             return pid
         if commands.launcher_of(parent.argv, general=True) in (None, "ray"):
             if not commands.is_wrapper(parent.argv):

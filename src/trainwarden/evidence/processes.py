@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from trainwarden.records.observation import Observation, Place, SourceReport, Tr
 MAX_DETAILED = 24
 """Processes reported one by one; the job's sums are over all."""
 MAX_TREE = 256
+MAX_TREE_TEXT = 1_900
 
 _STATES = {
     "stopped": "stopped by a signal (SIGSTOP, SIGTSTP): makes no progress until SIGCONT",
@@ -85,6 +86,8 @@ class ProcessSource:
         else:
             vitals = {}
         account.alive(living, gone, target.pids)
+        # Single ones first: who asks for the latest of a quantity is given the job's sum.
+        account.each(living, vitals)
         if living:
             account.sums(living, vitals, past)
         launcher = launcher_state(table, living, past)
@@ -93,7 +96,6 @@ class ProcessSource:
             account.add("process.launcher_alive", alive, text=text, pid=pid)
             if not alive:
                 notes.insert(0, text)
-        account.each(living, vitals)
         if restarted and living:
             text = "the job runs in other processes than when it was last seen: it was restarted"
             account.add("process.restarted", True, pid=living[0].pid, text=text)
@@ -196,6 +198,9 @@ class _Account:
         if living:
             self.add("process.alive", True, pid=living[0].pid, text=self.describe(living[0]))
             self.add("process.count", len(living), pid=living[0].pid)
+            oldest = min(living, key=lambda proc: proc.created)
+            moment = datetime.fromtimestamp(oldest.created, timezone.utc)
+            self.add("process.started", isoformat(moment), pid=oldest.pid)
             return
         pid = next((one.pid for one in gone if one.notable), None) or next(iter(given), None)
         told = next((one.told for one in gone if one.notable), None)
@@ -267,6 +272,9 @@ class _Account:
             rank = self.ranks.get(proc.pid)
             marks += f" rank={rank}" if rank is not None else ""
             items.append(f"{proc.pid}@{proc.created:.2f}{marks}")
+        # Whole items only, in less than a value may have; what is left out are the outermost.
+        while sum(map(len, items)) + 2 * len(items) > MAX_TREE_TEXT:
+            items.pop()
         return "; ".join(items)
 
     def each(self, living: Sequence[Proc], vitals: Mapping[int, Vitals]) -> None:
@@ -295,9 +303,6 @@ class _Account:
                 self.add("process.rss", last, unit="bytes", subject=subject, pid=pid)
             if vital.cpu is not None:
                 self.add("process.cpu", vital.cpu, unit="cores", subject=subject, pid=pid)
-            if proc.ppid not in pids:
-                moment = datetime.fromtimestamp(proc.created, self.time.tzinfo)
-                self.add("process.started", isoformat(moment), subject=subject, pid=pid)
 
     def ended(self, dead: Sequence[Proc], gone: Sequence[Sighting]) -> None:
         for proc in dead[:MAX_DETAILED]:
