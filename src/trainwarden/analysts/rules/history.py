@@ -1,0 +1,137 @@
+"""What earlier sessions left of a job, as predictions need it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from dataclasses import dataclass, field
+
+from trainwarden.evidence.config import TrainingFacts
+from trainwarden.evidence.rows import unix_seconds
+from trainwarden.metrics.forecast import Interval, Rate, forecast_step
+from trainwarden.metrics.reading import Reading
+from trainwarden.metrics.series import Point, Series
+from trainwarden.procedure.roles import Briefing
+
+
+def planned_steps(facts: TrainingFacts, readings: tuple[Reading, ...] = ()) -> int | None:
+    """The run's planned length in steps: as its log says, or its config."""
+    for reading in readings:
+        if reading.total_steps:
+            return reading.total_steps
+    if facts.max_steps and facts.max_steps > 0:
+        return facts.max_steps
+    if facts.epochs and facts.steps_per_epoch:
+        return round(facts.epochs * facts.steps_per_epoch)
+    return None
+
+
+def spacing(series: Series) -> float:
+    """Median steps between the series' points, at least a tiny positive number."""
+    recent = [point.step for point in series.recent]
+    gaps = [b - a for a, b in itertools.pairwise(recent) if b > a]
+    return statistics.median(gaps) if gaps else 1.0
+
+
+@dataclass
+class History:
+    """Readings frozen at the last session's end, and one look per session."""
+
+    readings: tuple[Reading, ...]
+    facts: TrainingFacts
+    looks: list[tuple[float, float]] = field(default_factory=list)
+    """(unix seconds, step) of each session that saw a step, in order of time."""
+    resident: list[tuple[float, float]] = field(default_factory=list)
+    """(unix seconds, bytes of the job's processes)."""
+
+    @classmethod
+    def of(cls, briefing: Briefing) -> History | None:
+        """The job's history; None in a first session."""
+        readings = tuple(reading for reading in briefing.past if reading.series)
+        if not readings:
+            return None
+        history = cls(readings, briefing.facts)
+        for row in briefing.state.monitor.samples if briefing.state else []:
+            when = unix_seconds(row.get("time"))
+            for key, rows in (("step", history.looks), ("rss", history.resident)):
+                value = row.get(key)
+                if when is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+                    continue
+                if math.isfinite(value) and (not rows or when > rows[-1][0]):
+                    rows.append((when, float(value)))
+        return history
+
+    @property
+    def main(self) -> Reading:
+        """The job's main log."""
+        return self.readings[0]
+
+    @property
+    def total(self) -> int | None:
+        """Planned steps."""
+        return planned_steps(self.facts, self.readings)
+
+    @property
+    def last_step(self) -> float:
+        """How far the run was."""
+        steps = [reading.last_step for reading in self.readings if reading.last_step is not None]
+        return float(max(steps)) if steps else 0.0
+
+    @property
+    def cadence(self) -> float:
+        """Steps between lines of the metric logged most often."""
+        counted = [s for s in self.main.series.values() if len(s.recent) > 1]
+        return spacing(max(counted, key=lambda s: s.count)) if counted else 1.0
+
+    def series(self, name: str) -> Series | None:
+        """The metric as the first log that has it gives it."""
+        for reading in self.readings:
+            found = reading.series.get(name)
+            if found is not None and found.count:
+                return found
+        return None
+
+    def points(self, name: str) -> list[Point]:
+        """The metric's finite points."""
+        series = self.series(name)
+        return series.finite() if series else []
+
+    def printed_rate(self) -> Rate | None:
+        """Steps a second as the log itself tells; only for a run whose process was seen alive.
+
+        The wall clock of a log fed from a file need not be that of the run, and the process's
+        presence is what shows that it is.
+        """
+        if not self.resident:
+            return None
+        center = 0.0
+        if paces := [p.value for p in self.points("step_time")[-64:] if p.value > 0]:
+            center = 1 / statistics.fmean(paces)
+        elif rates := [p.value for p in self.points("steps_per_second")[-64:] if p.value > 0]:
+            center = statistics.median(rates)
+        elif self.main.first_time is not None and self.main.last_time is not None:
+            seconds = self.main.last_time - self.main.first_time
+            center = self.last_step / seconds if seconds > 0 else 0.0
+        if center <= 0:
+            return None
+        # Printed step times leave pauses out, so the run is rather slower than faster.
+        return Rate(0.6 * center, 1.15 * center, center, 0)
+
+    def step_at(self, now: float) -> tuple[Interval, bool]:
+        """Where the step should be at `now`, and whether that is known from the run's pace.
+
+        Where it is not, the run is taken to be up to twice as far as when last seen.
+        """
+        total, last = self.total, self.last_step
+        looks = self.looks
+        if looks and looks[-1][1] < last:
+            looks = [*looks[:-1], (looks[-1][0], last)]
+        found = forecast_step(looks, now, total, self.cadence, self.printed_rate())
+        if found is not None:
+            return found, True
+        far = 2 * last + self.cadence
+        if total is not None and total >= last:
+            far = min(far, float(total))
+        basis = f"step {last:g} when last seen; the pace is not known from one look"
+        return Interval(last, max(far, last), max((last + far) / 2, last), basis), False

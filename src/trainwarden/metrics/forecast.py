@@ -1,0 +1,267 @@
+"""What will be seen next: intervals for a metric at a later step, and for the step at a moment.
+
+A forecast here is judged before it is made: each of a handful of simple predictors (last level,
+lines and logarithmic curves over shorter and longer pasts) is asked, at many earlier points of
+the series' own history, for what was then still to come at the same relative distance
+(rolling-origin evaluation, as in R. Hyndman and G. Athanasopoulos, "Forecasting: principles and
+practice", ch. 5.10). Their mixture, weighted by how well each did, gives the centre; the quantile
+of the mixture's own errors, raised for the few independent origins there are (as in split
+conformal prediction) and joined with the predictors' disagreement, gives the width.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainwarden.metrics.trend import Pairs, _arrays, t_quantile
+
+if TYPE_CHECKING:
+    from trainwarden.metrics.trend import Array
+
+PREDICTORS = (
+    ("level", 0.02),
+    ("level", 0.1),
+    ("level", 0.4),
+    ("line", 0.2),
+    ("line", 0.6),
+    ("log", 0.5),
+    ("log", 0.9),
+    ("damped", 0.3),
+)
+"""Kind, and the share of the past (by count) that it looks at."""
+ORIGINS = 24
+PRIOR_SPREAD = 0.12
+"""Relative spread of a run's rate from check to check where nothing is known of it: a rule of
+thumb, given the weight of two observations."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a value is expected, and why."""
+
+    low: float
+    high: float
+    center: float
+    basis: str
+
+    @property
+    def width(self) -> float:
+        """`high` minus `low`."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Steps a second."""
+
+    low: float
+    high: float
+    center: float
+    pairs: int
+    """Pairs of looks that it rests on."""
+
+
+def printed_precision(values: Iterable[float]) -> float:
+    """The unit of the last decimal place that the finest of `values` shows."""
+
+    def unit(value: float) -> float:
+        mantissa, _, exponent = repr(float(value)).partition("e")
+        decimals = mantissa.partition(".")[2]
+        return 10.0 ** (int(exponent or 0) - (0 if decimals == "0" else len(decimals)))
+
+    return min((unit(value) for value in values if math.isfinite(value)), default=1e-12)
+
+
+def current(points: Pairs) -> tuple[Array, Array]:
+    """Steps and values of the finite points that no later one supersedes, steps rising.
+
+    A run resumed from an earlier checkpoint prints steps again: the later ones count.
+    """
+    import numpy as np
+
+    x, y = _arrays(points)
+    if not len(x):
+        return x, y
+    coming = np.minimum.accumulate(x[::-1])[::-1]
+    kept = np.append(x[:-1] < coming[1:], True)
+    return x[kept], y[kept]
+
+
+def _predict(kind: str, share: float, x: Array, y: Array, at: float) -> float:
+    """What one predictor says of `at` from the past `x`, `y`."""
+    import numpy as np
+
+    n = len(x)
+    window = max(1 if kind == "level" else 3, math.ceil(share * n))
+    if kind == "level" or n < 4:
+        return float(np.median(y[-(window if kind == "level" else 3) :]))
+    xs, ys = x[-window:], y[-window:]
+    if len(xs) > 24:
+        edges = np.linspace(0, len(xs), 25).astype(int)
+        pairs = list(itertools.pairwise(edges))
+        xs = np.array([xs[a:b].mean() for a, b in pairs])
+        ys = np.array([np.median(ys[a:b]) for a, b in pairs])
+    if kind == "log":
+        xs, at = np.log(xs), math.log(at)
+    i, j = np.triu_indices(len(xs), 1)
+    slope = float(np.median((ys[j] - ys[i]) / (xs[j] - xs[i])))
+    if kind == "damped":
+        # Half of the recent slope, from the latest level.
+        recent = float(np.median(y[-max(1, window // 3) :]))
+        return recent + 0.5 * slope * (at - float(xs[-1]))
+    return float(np.median(ys - slope * xs)) + slope * at
+
+
+def _backtest(x: Array, y: Array, ratio: float) -> tuple[Array, Array, int]:
+    """Errors of each predictor (row) at earlier origins, their weights, the number of origins.
+
+    `ratio` is how many times farther from the start the target is than the origin. Several
+    points around each target count, since one noisy value tells little.
+    """
+    import numpy as np
+
+    n = len(x)
+    first = max(4, int(np.searchsorted(x, 0.06 * x[-1])))
+    last = min(int(np.searchsorted(x, x[-1] / ratio, side="right")) - 1, n - 2)
+    if last < first:
+        return np.empty((len(PREDICTORS), 0)), np.empty(0), 0
+    if ratio > 1.3:
+        spaced = np.geomspace(first, last, ORIGINS)
+    else:
+        spaced = np.linspace(max(first, 0.15 * last), last, ORIGINS)
+    origins = np.unique(np.round(spaced).astype(int))
+    errors: list[list[float]] = [[] for _ in PREDICTORS]
+    weights: list[float] = []
+    for origin in origins:
+        target = int(np.clip(np.searchsorted(x, x[origin] * ratio), origin + 1, n - 1))
+        reach = max(1, (target - origin) // 6)
+        around = np.arange(max(origin + 1, target - reach), min(n, target + reach + 1))
+        if len(around) > 5:
+            around = around[np.linspace(0, len(around) - 1, 5).astype(int)]
+        for row, (kind, share) in zip(errors, PREDICTORS, strict=True):
+            said = _predict(kind, share, x[: origin + 1], y[: origin + 1], float(x[target]))
+            row.extend(float(value) - said for value in y[around])
+        weights += [float(x[origin]) * ratio / float(x[-1]) / len(around)] * len(around)
+    return np.array(errors), np.array(weights), len(origins)
+
+
+def forecast(points: Pairs, at_step: float, level: float = 0.9) -> Interval | None:
+    """Where the metric's value printed at about `at_step` should be, with probability `level`.
+
+    `points` are (step, value, …) in order of arrival; NaN and infinities are left out. The result
+    is for a single observed value, noise included, and is never without width: a constant series
+    gets that of its printed precision. An `at_step` at or before the last step means the next
+    value. None where there is no finite point.
+    """
+    import numpy as np
+
+    x, y = current(points)
+    n = len(x)
+    if n == 0:
+        return None
+    if n > 600:
+        thinned = np.arange(0, n, n // 400 + 1)
+        kept = np.unique(np.concatenate([thinned, np.arange(n - 100, n)]))
+        x, y = x[kept], y[kept]
+    gap = float(np.median(np.diff(x))) if n > 1 else 1.0
+    # Distances are relative to the run's length so far, counted from one gap before its start.
+    start = float(x[0]) - gap
+    x, at = x - start, max(at_step, float(x[-1]) + min(gap, 1.0)) - start
+    ratio = at / float(x[-1])
+    precision = 0.5 * printed_precision(y[-20:]) + 1e-9 * abs(float(y[-1]))
+    errors, weights, origins = _backtest(x, y, ratio)
+    if len(weights) < 3:
+        center = float(y[-1])
+        half = 1.5 * float(np.ptp(y)) + 0.3 * abs(center)
+        basis = f"last value, wide for want of history ({n} points): a rule of thumb"
+    else:
+        score = np.abs(errors) @ weights / weights.sum()
+        share = 1 / (score + 0.02 * score.min() + 1e-15) ** 3
+        share /= share.sum()
+        said = np.array([_predict(kind, part, x, y, at) for kind, part in PREDICTORS])
+        center = float(share @ said)
+        disagreement = math.sqrt(float(share @ (said - center) ** 2))
+        missed = np.abs(share @ errors)
+        order = np.argsort(missed)
+        mass = np.cumsum(weights[order]) / weights.sum()
+        effective = float(weights.sum() ** 2 / (weights**2).sum())
+        rank = min(1.0, level + (1 - level) * 0.2 + 0.5 / effective)
+        at_rank = min(int(np.searchsorted(mass, rank)), len(missed) - 1)
+        half = float(missed[order][at_rank]) * (1 + 1.5 / math.sqrt(origins))
+        half = math.hypot(half, 2 * disagreement)
+        kind, part = PREDICTORS[int(np.argmin(score))]
+        basis = (
+            f"own history of {n} points to step {x[-1] + start:g}, mostly {kind} over its last "
+            f"{part:.0%}; width from {origins} back-tests at {ratio:.3g} times the distance"
+        )
+    low, high = center - half - precision, center + half + precision
+    if float(y.min()) >= 0:
+        # What was never negative in the run is not expected to become so.
+        low, center, high = max(low, 0.0), max(center, 0.0), max(high, precision)
+    return Interval(low, high, center, basis)
+
+
+def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
+    """Steps a second over the next while, from looks (unix seconds, step) in order of time.
+
+    The spread is that of the rates between successive looks, pauses for evaluation and
+    checkpoints included, joined with `PRIOR_SPREAD`. None with fewer than two looks.
+    """
+    looks: list[tuple[float, float]] = []
+    for time, step in ((row[0], row[1]) for row in rows):
+        while looks and step < looks[-1][1]:
+            looks.pop()
+        if not looks or time > looks[-1][0]:
+            looks.append((time, step))
+    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(looks)]
+    if not rates:
+        return None
+    moving = [rate for rate in rates if rate > 0][-8:]
+    if not moving:
+        return Rate(0.0, 0.0, 0.0, len(rates))
+    # The latest look weighs most: what slowed down stays slow until seen otherwise.
+    weights = [2.0 ** (index - len(moving)) for index in range(len(moving))]
+    middle = sum(w * math.log(r) for w, r in zip(weights, moving, strict=True)) / sum(weights)
+    squares = [math.log(b / a) ** 2 for a, b in itertools.pairwise(moving)]
+    spread = math.sqrt((2 * PRIOR_SPREAD**2 + sum(squares)) / (2 + len(squares)))
+    reach = t_quantile(level, 2 + len(squares)) * spread
+    low = 0.0 if rates[-1] == 0 else math.exp(middle - reach)
+    return Rate(low, math.exp(middle + reach), math.exp(middle), len(rates))
+
+
+def forecast_step(
+    rows: Pairs,
+    now: float,
+    total: float | None = None,
+    cadence: float = 1.0,
+    rate: Rate | None = None,
+    level: float = 0.9,
+) -> Interval | None:
+    """The last printed step at the moment `now`, for a run that goes on.
+
+    `rows` are looks (unix seconds, step), `cadence` the steps between printed lines, `total` the
+    planned length, never exceeded; `rate` stands in where fewer than two looks were made. None
+    without a look or a rate.
+    """
+    rate = step_rate(rows, level) or rate
+    if not rows or rate is None:
+        return None
+    then, step = rows[-1][0], rows[-1][1]
+    elapsed = max(0.0, now - then)
+    low = max(step, step + rate.low * elapsed - cadence)
+    high = step + rate.high * elapsed + cadence
+    center = step + rate.center * elapsed
+    basis = (
+        f"step {step:g} then, {rate.low:.3g} to {rate.high:.3g} steps/s "
+        f"over {elapsed:.0f} s ({rate.pairs} intervals between looks)"
+    )
+    if total is not None and total >= step:
+        # Counting from 0, or every so many steps, the last line printed is short of the total.
+        low = min(low, max(step, total - cadence - 1))
+        high, center = min(high, total), min(center, total)
+        basis += f", at most {total:g} planned"
+    return Interval(low, high, center, basis)
