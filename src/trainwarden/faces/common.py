@@ -7,22 +7,25 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from pydantic import BaseModel, ValidationError
 
 from trainwarden.errors import Refusal
 from trainwarden.procedure.gates import show_value
-from trainwarden.procedure.session import Session
 from trainwarden.procedure.state import StateStore
 from trainwarden.records.base import to_json_number
 from trainwarden.records.hostile import clean
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+    from trainwarden.procedure.session import Session
+
 MAX_INPUT = 4 * 2**20
 WAIT = 10.0
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound="BaseModel")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with JSON.")
@@ -86,6 +89,8 @@ def session_folder(store: StateStore, name: str) -> Path:
 @contextmanager
 def open_session(root: Path, name: str | None, wait: float, purpose: str) -> Iterator[Session]:
     """The session to go on with, its job held. Raises Refusal where it is not clear which."""
+    from trainwarden.procedure.session import Session
+
     store = store_at(root)
     if name is None:
         name = _only_open(store)
@@ -146,6 +151,8 @@ def read_input(path: str) -> Any:
 
 def parse(model: type[Model], data: Any, what: str) -> Model:
     """Validate input as a record. Raises Refusal naming each field that is off."""
+    from pydantic import ValidationError
+
     if not isinstance(data, dict):
         raise Refusal(f"{what}: a mapping of fields is expected; --help has an example")
     try:
@@ -187,3 +194,11 @@ def table(rows: Sequence[Sequence[Any]], header: Sequence[str] = ()) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def finding_line(finding: dict[str, Any]) -> str:
+    """A finding in one line."""
+    since = f" since step {finding['since_step']}" if finding["since_step"] is not None else ""
+    cited = f" [{', '.join(finding['observations'])}]" if "observations" in finding else ""
+    label = f"{finding['id']} " if finding.get("id") else ""
+    return f"{label}{finding['kind']} ({finding['severity']}{since}): {finding['summary']}{cited}"

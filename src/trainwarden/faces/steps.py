@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from trainwarden.errors import Refusal
 from trainwarden.faces.common import (
     emit_json,
+    finding_line,
     job_options,
     json_option,
     open_session,
@@ -23,7 +24,6 @@ from trainwarden.faces.common import (
     validation_lines,
     wait_option,
 )
-from trainwarden.procedure.locate import locate
 from trainwarden.procedure.session import Session
 from trainwarden.records.assessment import Assessment, Criterion, Status, Troubleshooting
 from trainwarden.records.hypothesis import Strategy
@@ -88,6 +88,8 @@ def begin(
     as_json: bool,
 ) -> None:
     """Open a session: criteria from config and history, nothing of the run is read yet."""
+    from trainwarden.procedure.locate import locate
+
     store = store_at(root)
     found = locate(
         store, root=store.logs.parent, logs=logs, config=config, model=model,
@@ -238,14 +240,6 @@ def _expected(prediction: Prediction) -> str:
     low = "" if prediction.low is None else show_value(prediction.low)
     high = "" if prediction.high is None else show_value(prediction.high)
     return f"{low}..{high}"
-
-
-def finding_line(finding: dict[str, Any]) -> str:
-    """A finding in one line."""
-    since = f" since step {finding['since_step']}" if finding["since_step"] is not None else ""
-    cited = f" [{', '.join(finding['observations'])}]" if "observations" in finding else ""
-    label = f"{finding['id']} " if finding.get("id") else ""
-    return f"{label}{finding['kind']} ({finding['severity']}{since}): {finding['summary']}{cited}"
 
 
 @click.command(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainwarden.errors import Refusal, TrainwardenError
 from trainwarden.faces.common import (
     emit_json,
+    finding_line,
     job_options,
     json_option,
     root_option,
@@ -19,8 +20,9 @@ from trainwarden.faces.common import (
     table,
     wait_option,
 )
-from trainwarden.faces.steps import finding_line
-from trainwarden.procedure.session import Session
+
+if TYPE_CHECKING:
+    from trainwarden.procedure.session import Session
 
 
 @click.command()
@@ -42,6 +44,7 @@ def run(
     from trainwarden.analysts.reviewer import BuiltinReviewer
     from trainwarden.analysts.rules import RulesAnalyst
     from trainwarden.procedure.locate import locate
+    from trainwarden.procedure.session import Session
     from trainwarden.procedure.walk import walk
 
     store = store_at(root)
@@ -174,6 +177,8 @@ def status(root: Path, as_json: bool) -> None:
 
 
 def _next_of(store: Any, name: str) -> str:
+    from trainwarden.procedure.session import Session
+
     try:
         return Session.resume(store, store.logs / name).next_line()
     except TrainwardenError as error:
@@ -187,6 +192,8 @@ def _next_of(store: Any, name: str) -> str:
 @json_option
 def show(session_name: str, gate: int | None, root: Path, as_json: bool) -> None:
     """A session: its gates, its verdict, or one gate whole."""
+    from trainwarden.procedure.session import Session
+
     store = store_at(root)
     session = Session.resume(store, session_folder(store, session_name))
     if gate is not None:

@@ -42,13 +42,14 @@ Moment = AwareDatetime
 class Record(BaseModel):
     """An immutable, strict record: unknown fields are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A command uses few of the records, so each is built when it is first used.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class OpenRecord(BaseModel):
     """A record of a file that newer versions or other writers may extend: unknown fields stay."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 def isoformat(moment: datetime) -> str:
