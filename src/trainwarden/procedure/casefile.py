@@ -91,7 +91,7 @@ class CaseFile(Ledger):
             from trainwarden.evidence.logs import load_readings
 
             logs = [Path(log) for log in self.job.logs]
-            self._readings = tuple(load_readings(self.store.jobs, self.job, logs))
+            self._readings = tuple(load_readings(self.store.readings, self.job, logs))
         return self._readings
 
     def briefing(self) -> Briefing:
@@ -135,7 +135,7 @@ class CaseFile(Ledger):
             root=self.store.logs.parent,
             config=raw,
             logs=tuple(Path(log) for log in self.job.logs),
-            cache_dir=self.store.jobs,
+            cache_dir=self.store.readings,
             earlier=tuple(self.state.monitor.samples) if self.state else (),
             now=self.clock,
             live=self.live,
@@ -146,7 +146,9 @@ class CaseFile(Ledger):
         from trainwarden.metrics.indicator import key_indicator
 
         series = {
-            name: one for reading in reversed(self.readings()) for name, one in reading.series.items()
+            name: one
+            for reading in reversed(self.readings())
+            for name, one in reading.series.items()
         }
         if not series:
             return None

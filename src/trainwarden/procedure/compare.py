@@ -75,6 +75,8 @@ def _miss(prediction: Prediction, item: Observation) -> tuple[bool, float | None
 def _same(value: object, option: object) -> bool:
     if isinstance(value, bool) or isinstance(option, bool):
         return value is option
+    if isinstance(value, float) and isinstance(option, float) and math.isnan(value):
+        return math.isnan(option)
     return value == option
 
 

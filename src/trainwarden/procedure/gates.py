@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -110,4 +111,7 @@ def render(gate: Gate, header: SessionHeader, following: str, **extra: Any) -> s
         next=following,
         **extra,
     )
+    # Blocks and loops leave blank lines behind; one between paragraphs and none in lists is right.
+    body = re.sub(r"\n{3,}", "\n\n", body)
+    body = re.sub(r"(?m)^(- .*)\n\n(?=- )", r"\1\n", body)
     return body.strip("\n") + "\n"

@@ -187,7 +187,7 @@ class Session(CaseFile):
             "observations": _dump(observations),
             "disagreements": _dump(disagreements(observations)),
             "sample": sample_row(reports, self.clock()),
-            "positions": positions(self.store.jobs, self.job),
+            "positions": positions(self.store.readings, self.job),
         }
         return self._seal("collect", content)
 

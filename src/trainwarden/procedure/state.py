@@ -25,6 +25,8 @@ class StateStore:
     def __init__(self, root: Path) -> None:
         self.logs = root / "monitoring-logs"
         self.jobs = self.logs / "jobs"
+        self.readings = self.logs / "readings"
+        """Where the log reader keeps how far it is; can be deleted at any time."""
 
     def path(self, job: str) -> Path:
         """Where a job's state is kept."""
