@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from typing import Any
 
 from trainwarden.metrics.names import Canonical, canonical, slug
@@ -30,12 +32,11 @@ class Column:
         points = self.pending
         if not points:
             return
-        last = self.series.last
-        before: list[RawPoint] = [tuple(last) if last else (float("nan"), 0.0, -1)]  # type: ignore[list-item]
+        last: RawPoint | None = self.series.last
         fresh = [
             point
-            for point, previous in zip(points, before + points, strict=False)
-            if point[1] != previous[1] or point[0] != previous[0]
+            for previous, point in pairwise(chain((last or (-1.0, math.nan, -1),), points))
+            if point[0] != previous[0] or point[1] != previous[1]
         ]
         if self.meaning.unit == "ratio":
             # nanoGPT prints mfu -100% until it can tell.
@@ -62,6 +63,8 @@ class Columns:
     def get(self, original: str, phase: str | None, unit: str = "") -> Column | None:
         """The column of a name; None where there are too many already."""
         meaning, own = canonical(original, "eval" if phase == "eval" else None)
+        if phase == "summary" and own == "eval":
+            phase = "eval"
         key = (original, "summary" if phase == "summary" else (own or phase))
         column = self._by_key.get(key)
         if column is None:
@@ -69,6 +72,8 @@ class Columns:
                 return None
             name = original.strip()
             base = meaning.unit
+            if base == "bytes" and not unit and meaning.scale == 1.0:
+                base = None  # megabytes or bytes: the log does not say
             if base is None and unit and (found := UNITS.get(unit.lower())) and found[0] != "ratio":
                 base = found[0]
             column = Column(name, key[1], meaning, Series(slug(name), name, base))

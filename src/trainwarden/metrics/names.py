@@ -38,7 +38,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " | step steps iter iteration iterations it itr update updates train_step train_iter"
         " trainer/global_step step_num cur_step current_step current_steps optimizer_step"
         " optim_step opt_step training_step training_iteration_step iter_num number_of_steps"
-        " | batch batches batch_idx _step"
+        " | batch batch_idx _step"
         " | training_iteration time/iterations round tree trees boosting_round",
     ),
     "total_steps": (
@@ -174,6 +174,14 @@ for _name, (_unit, _role, _rows) in _TABLE.items():
         for _alias in _aliases.split():
             _RANKED[_alias] = Canonical(_name, _unit, 1.0, _rank, True, _role)
 
+_SCORES = """
+    hellaswag mmlu bleu sacrebleu rouge rouge1 rouge2 rougel wer cer f1 f1_score macro_f1 micro_f1
+    auc roc_auc map map50 map50-95 map_50 miou iou dice psnr ssim fid rmse mae mse precision recall
+    ndcg mrr hit_rate exact_match em r2 mcc pck bpc bpb bits_per_byte score mean_iou
+"""
+for _alias in _SCORES.split():
+    _RANKED.setdefault(_alias, Canonical(_alias, None, 1.0, 0, True, "result"))
+
 _TRAIN = frozenset({"train", "training", "tr", "trn"})
 _EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout"})
 _GROUPS = frozenset({"metrics", "losses", "global", "perf", "charts", "stats", "time", "optim"})
@@ -192,7 +200,7 @@ _HINT = re.compile(r"[\s_]*\(([^()]*)\)$")
 _LOSS_WORD = re.compile(r"(?:^|[_./-])loss(?:es)?(?:$|[_./-])|loss$")
 _NOT_RESULT = re.compile(
     r"weight|scale|scaling|type|func|fn\b|reduction|coef|ratio|lambda|name|thresh|smooth|_aggr"
-    r"|config|_dir|path|_lossz|mask|patience"
+    r"|config|_dir|path|_lossz|mask|patience|every|interval|freq|max_steps|num_|count"
 )
 _SETTING = re.compile(
     r"batch|_size|seed|beta|eps\b|epsilon|decay|dropout|warmup|momentum|hidden|layers?\b|heads?\b"
@@ -287,6 +295,8 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
         elif own == "eval":
             key = f"eval_{slug(rest)}"
         return Canonical(key, None, scale * (hinted or 1.0)), own
+    if found.role == "position" and own == "eval":
+        return Canonical(f"eval_{slug(rest)}"), own
     if hinted is not None and found.unit in {"s", "ratio", "bytes"}:
         scale *= hinted
     if low.endswith("_gb") and found.unit == "bytes":

@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
+from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.markers import mark
-from trainwarden.metrics.formats.tables import boxed
 from trainwarden.metrics.lines import ESCAPES, moment, strip
 from trainwarden.metrics.reading import Ending, Event, Reading
+from trainwarden.metrics.recorder import SECTION_WORDS, Recorder
 from trainwarden.metrics.templates import MAX_TEMPLATES, Template, compile_template
 from trainwarden.metrics.tracker import Tracker
 from trainwarden.metrics.values import to_float
@@ -24,32 +26,47 @@ LINE_CAP = 1 << 20
 TAIL_LINES = 40
 TAIL_WIDTH = 400
 EVENTS = 200
-_SETTLED = 3
-"""Rows after an error that show that the run went on."""
-_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_SECTION = re.compile(
-    r"^\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training)|(?P<eval>EVALUATION|EVAL PERFORMANCE|"
-    r"Running Evaluation|Running Prediction|Running evaluation|Evaluating|Validating))\b"
+_BINARY = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+_GLUED = re.compile(
+    r"slurmstepd: error|srun: error|Traceback \(most recent call last\)|mpirun (?:has|noticed)"
+    r"|terminate called"
 )
+_GLUED_WORDS = ("error", "traceback", "mpirun", "terminate")
 _LAST_NUMBER = re.compile(r"[\d.eE+\-]\s*\Z")
+_CELL = frozenset("0123456789-.,\t")
+_STREAK = 8
+"""Lines of one shape in a row after which more are looked for at once."""
+_BATCH = 512
+_PLAIN = ("_offset", "_lines", "_skipping", "_in_traceback", "_first_time", "_last_time")
 
 
 class LogReader:
-    """Reads one log incrementally; the outcome does not depend on how the bytes were cut."""
+    """Reads one log incrementally; the outcome does not depend on how the bytes were cut.
 
-    def __init__(self, file: str, formats: Sequence[LineFormat] | None = None) -> None:
+    `formats` are tried in order on each line that is not like an earlier one. `use_templates`
+    off parses every line by itself: slower, with the same outcome.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        formats: Sequence[LineFormat] | None = None,
+        use_templates: bool = True,
+    ) -> None:
         self.file = file
         self.formats: tuple[LineFormat, ...] = tuple(formats or builtin_formats())
-        self.use_templates = True
-        self.tracker = Tracker()
-        self.memory: dict[str, object] = {}
+        self.use_templates = use_templates
+        self._tries = [(format_.parse, tuple(format_.hints)) for format_ in self.formats]
+        self._exclusive = [format_.parse for format_ in self.formats if format_.exclusive]
+        self._sticky: Any = None
+        """The format that a next line of its kind is offered first."""
+        self._recorder = Recorder()
+        self._memory: dict[str, object] = {}
         self._offset = 0
         self._lines = 0
         self._held = b""
         self._skipping = False
-        self._section: str | None = None
         self._in_traceback = False
-        self._block: list[Any] = []
         self._first_events: list[Event] = []
         self._last_events: list[Event] = []
         self._tail: list[tuple[int, str]] = []
@@ -57,11 +74,10 @@ class LogReader:
         self._formats_seen: dict[str, int] = {}
         self._first_time: float | None = None
         self._last_time: float | None = None
-        self._fatal: list[Any] | None = None
-        self._finish: list[Any] | None = None
         self._templates: list[Template] = []
         self._last_template: Template | None = None
         self._compiled = self._hits = 0
+        self._suspicious = True
         self._snapshot: LogReader | None = None
 
     # Reading -----------------------------------------------------------------------------------
@@ -71,13 +87,13 @@ class LogReader:
         self._snapshot = None
         if not data:
             return
-        self._held += data
-        cut = max(self._held.rfind(b"\n"), self._held.rfind(b"\r")) + 1
+        data = self._held + data
+        cut = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        self._held = data[cut:]
         if cut:
-            block, self._held = self._held[:cut], self._held[cut:]
-            self._take(block)
+            self._take(data[:cut])
         if len(self._held) > LINE_CAP:
-            # The line is already too long: forget what came of it, keep counting.
+            # Already too long: forget what came of it, keep counting.
             if not self._skipping:
                 self.note("lines longer than 1 MiB skipped")
                 self._skipping = True
@@ -89,18 +105,31 @@ class LogReader:
 
         Its last number may be cut short and is left out unless the file is `complete`.
         """
-        held = self._held
         other = self._copy()
-        if held and not self._skipping:
-            text = held.decode("latin-1")
+        if self._held and not self._skipping:
+            text = self._held.decode("latin-1")
+            other._tail.append((other._offset, text[:TAIL_WIDTH]))
             if not complete and _LAST_NUMBER.search(text):
                 text = re.sub(r"[^\s,;|:=\t]*\Z", "", text)
                 text = text[:-1] if text.endswith(",") else text
-            other._line(text, other._offset, last=True)
-        other._held = held
-        other._flush_block()
-        other.tracker.columns.fold()
+            other._line(text, other._offset)
+        other._held = self._held
+        other._recorder.end_block()
         self._snapshot = other
+
+    def next_file(self) -> None:
+        """Go on in another file (after rotation): the earlier one has ended where it ended."""
+        self._snapshot = None
+        if self._held and not self._skipping:
+            self._suspicious = True
+            self._line(self._held.decode("latin-1"), self._offset)
+        self._held, self._skipping = b"", False
+        self._offset = self._lines = 0
+        self._memory.pop("json", None)
+        self._recorder.tracker.columns.forget_offsets()
+        for event in (*self._first_events, *self._last_events):
+            event.offset = -1
+        self._tail = []
 
     @property
     def reading(self) -> Reading:
@@ -112,21 +141,9 @@ class LogReader:
         """How many bytes were taken, those of an incomplete last line included."""
         return self._offset + len(self._held)
 
-    def next_file(self) -> None:
-        """Go on in another file (after rotation): the earlier one has ended where it ended."""
-        self._snapshot = None
-        if self._held and not self._skipping:
-            self._line(self._held.decode("latin-1"), self._offset)
-        self._held, self._skipping = b"", False
-        self._offset = self._lines = 0
-        self.memory.pop("json", None)
-        self.tracker.columns.forget_offsets()
-        for event in (*self._first_events, *self._last_events):
-            event.offset = -1
-        self._tail = []
-
     def note(self, text: str) -> None:
-        """Remember something that the reader came upon."""
+        """Remember something that was come upon."""
+        self._snapshot = None
         if text in self._notes or len(self._notes) < 50:
             self._notes[text] = self._notes.get(text, 0) + 1
 
@@ -135,211 +152,205 @@ class LogReader:
         returns = "\r" in text
         pieces = (text.replace("\r", "\n") if returns else text).split("\n")
         pieces.pop()
-        offset = self._offset
+        base = offset = self._offset
+        done = 0
         if self._skipping:
             # The rest of a line that was too long.
-            first = pieces.pop(0)
-            offset += len(first) + 1
-            if block[len(first) : len(first) + 1] == b"\n":
-                self._lines += 1
-            self._skipping = False
-        base = self._offset
-        line = self._line
-        if not returns:
-            for piece in pieces:
-                if piece:
+            offset += len(pieces[0]) + 1
+            self._lines += block[offset - base - 1] == 10
+            self._skipping, done = False, 1
+        self._suspicious = _BINARY.search(text) is not None
+        line, fast = self._line, self._fast if self.use_templates else None
+        index, streak, last = done, 0, None
+        while index < len(pieces):
+            piece = pieces[index]
+            if piece:
+                if fast is None:
                     line(piece, offset)
-                offset += len(piece) + 1
-                self._lines += 1
-        else:
-            for piece in pieces:
-                if piece:
+                elif fast(piece, offset):
+                    streak = streak + 1 if self._last_template is last else 0
+                    last = self._last_template
+                else:
+                    streak = 0
                     line(piece, offset)
-                offset += len(piece) + 1
-                if text[offset - base - 1] == "\n":
-                    self._lines += 1
+            offset += len(piece) + 1
+            index += 1
+            if not returns or block[offset - base - 1] == 10:
+                self._lines += 1
+            if streak >= _STREAK:
+                taken, length = self._batch(pieces, index, offset)
+                if not returns:
+                    self._lines += taken
+                else:
+                    self._lines += block.count(b"\n", offset - base, offset - base + length)
+                index, offset = index + taken, offset + length
+                streak = 0 if taken else -_BATCH
         self._offset = offset
-        self.tracker.columns.fold()
+        self._keep_tail(pieces[done:], offset)
+        self._recorder.tracker.columns.fold()
+
+    def _batch(self, pieces: list[str], index: int, offset: int) -> tuple[int, int]:
+        """Take a run of lines of the last shape at once: how many, and how many bytes."""
+        template = self._last_template
+        if template is None:
+            return 0, 0
+        raw = pieces[index : index + _BATCH]
+        texts = [ESCAPES.sub("", t) if "\x1b" in t else t for t in raw]
+        matches: list[re.Match[str]] = []
+        for match in map(template.pattern.fullmatch, texts):
+            if match is None:
+                break
+            matches.append(match)
+        if len(matches) < _STREAK:
+            return 0, 0
+        columns: list[Any] = list(zip(*[match.groups() for match in matches], strict=True))
+        times: list[float | None] = []
+        if template.timed:
+            times = list(map(moment, columns.pop(0)))
+        lengths = [len(piece) + 1 for piece in raw[: len(matches)]]
+        ends = list(accumulate(lengths, initial=offset))
+        row = template.row
+        if not self._recorder.batch(columns, ends[:-1], times, template.rank, template.key):
+            return 0, 0
+        told = [time for time in times if time is not None]
+        if told:
+            self._first_time = told[0] if self._first_time is None else self._first_time
+            self._last_time = told[-1]
+        self._hits += len(matches)
+        self._formats_seen[row.format] += len(matches)
+        return len(matches), ends[-1] - offset
+
+    def _keep_tail(self, pieces: list[str], end: int) -> None:
+        last: list[tuple[int, str]] = []
+        for piece in reversed(pieces):
+            end -= len(piece) + 1
+            if piece:
+                last.append((end, piece[:TAIL_WIDTH]))
+                if len(last) == TAIL_LINES:
+                    break
+        self._tail = (self._tail + last[::-1])[-TAIL_LINES:]
 
     # One line ----------------------------------------------------------------------------------
 
-    def _line(self, text: str, offset: int, last: bool = False) -> None:
-        if len(text) > LINE_CAP:
-            self.note("lines longer than 1 MiB skipped")
-            return
-        tail = self._tail
-        tail.append((offset, text[:TAIL_WIDTH]))
-        if len(tail) > 8 * TAIL_LINES:
-            del tail[:-TAIL_LINES]
-        if "\x1b" in text:
-            text = ESCAPES.sub("", text)
-        if not self._block and self._fast(text, offset):
-            return
-        if _BINARY.search(text):
-            if text.count("\x00") * 4 > len(text) or len(_BINARY.findall(text)) * 8 > len(text):
-                self.note("binary data skipped")
-                return
-            text = _BINARY.sub("", text)
-        if not text.strip():
-            self._in_traceback = False
-            return
-        self._parse(text, offset, 0, last)
-
     def _fast(self, text: str, offset: int) -> bool:
+        """Take a line of a shape that was parsed before."""
+        if self._recorder.block:
+            return False
+        if self._sticky is not None and (
+            text[-1] == "}" if text[0] == "{" else text[0] in _CELL and ":" not in text
+        ):
+            line = Line(text, 0, offset, self._lines + 1)
+            row = self._sticky(line, self._memory)
+            if row is not None and row.kind == "metrics" and row.key is not None:
+                self._accept(row, line, None, False)
+                return True
         previous = self._last_template
         if previous is None:
             return False
-        successor = previous.successor
-        if successor is not None and (match := successor.pattern.fullmatch(text)):
-            self._hit(successor, match, offset)
-            return True
-        for template in self._templates:
-            if template is not successor and (match := template.pattern.fullmatch(text)):
-                previous.successor = template
-                self._hit(template, match, offset)
-                return True
-        return False
-
-    def _hit(self, template: Template, match: re.Match[str], offset: int) -> None:
+        if "\x1b" in text:
+            text = ESCAPES.sub("", text)
+        found = previous.successor
+        match = found.pattern.fullmatch(text) if found is not None else None
+        if found is None or match is None:
+            for template in self._templates:
+                if template is not found and (match := template.pattern.fullmatch(text)):
+                    found = previous.successor = template
+                    break
+        if found is None or match is None:
+            return False
         self._hits += 1
-        self._last_template = template
+        self._last_template = found
         self._in_traceback = False
         groups = match.groups()
         time = None
-        if template.timed:
+        if found.timed:
             time = moment(groups[0])
             groups = groups[1:]
             if time is not None:
                 if self._first_time is None:
                     self._first_time = time
                 self._last_time = time
-        row = template.row
         try:
-            numbers = [float(group) for group in groups]
+            numbers = list(map(float, groups))
         except ValueError:
-            numbers = [to_float(group) for group in groups]
-        binding = template.bindings.get(self._section)
-        if binding is None:
-            binding = template.bindings[self._section] = self._bind(row)
-        places_at, values_at, phased, shape = binding
-        places = {
-            role: numbers[index] for role, index in places_at if numbers[index] == numbers[index]
-        }
-        tracker = self.tracker
-        x = tracker.locate(places, phased, shape, template.rank)
-        if x is None:
+            numbers = list(map(to_float, groups))
+        self._formats_seen[found.row.format] += 1
+        self._recorder.numbers(found.row, numbers, offset, time, found.rank, found.key)
+        if self._recorder.restarts:
+            self._tell_restarts()
+        return True
+
+    def _line(self, text: str, offset: int) -> None:
+        if len(text) > LINE_CAP:
+            self.note("lines longer than 1 MiB skipped")
             return
-        for index, pending, factor in values_at:
-            pending.append((x, numbers[index] * factor, offset))
-        self._after_row(phased, x, time, offset)
+        if "\x1b" in text:
+            text = ESCAPES.sub("", text)
+        if self._suspicious and _BINARY.search(text):
+            if len(_BINARY.findall(text)) * 8 > len(text):
+                self.note("binary data skipped")
+                return
+            text = _BINARY.sub("", text)
+        if not text.strip():
+            self._in_traceback = False
+            self._recorder.end_block()
+            return
+        self._parse(text, offset, 0)
 
-    def _bind(self, row: Row) -> tuple[list[tuple[str, int]], list[Any], Row, str]:
-        phased = self._phased(row)
-        places, values = self.tracker.positions(phased)
-        index_of = {id(pair): index for index, pair in enumerate(phased.pairs)}
-        by_role: list[tuple[str, int]] = []
-        for role in places:
-            index = self._role_index(phased, role)
-            by_role.append((role, index))
-        at: list[Any] = []
-        for pair in values:
-            column = self.tracker.columns.get(pair.name, phased.phase, pair.unit)
-            if column is not None:
-                factor = self.tracker.columns.factor(column, pair.unit)
-                at.append((index_of[id(pair)], column.pending, factor))
-        return by_role, at, phased, self._shape(phased)
-
-    def _role_index(self, row: Row, role: str) -> int:
-        from trainwarden.metrics.names import canonical
-
-        best, rank = -1, 99
-        for index, pair in enumerate(row.pairs):
-            meaning = canonical(pair.name)[0]
-            if meaning.known and meaning.name == role and meaning.rank < rank:
-                best, rank = index, meaning.rank
-        return best
-
-    def _parse(self, text: str, offset: int, start: int, last: bool = False) -> None:
+    def _parse(self, text: str, offset: int, start: int) -> None:
+        low = text.lower() if len(text) < 100_000 else text[:100_000].lower()
+        tries = [parse for parse, hints in self._tries if not hints or any(h in low for h in hints)]
         prefix = strip(text[start:] if start else text)
         begin = start + prefix.start
         if prefix.time is not None:
             if self._first_time is None:
                 self._first_time = prefix.time
             self._last_time = prefix.time
-        line = Line(text, begin, offset, self._lines + 1, prefix.time, prefix.rank)
-        row = self._row(line)
-        if row is not None:
-            self._accept(row, line, prefix.time_span if not start else None, whole=not start)
-            if row.rest is not None:
-                self._parse(text, offset, row.rest, last)
-                return
-        elif self._section_of(text[begin:]):
+        if (
+            _has(low, _GLUED_WORDS)
+            and (glued := _GLUED.search(text, begin + 1))
+            and text[begin : glued.start()].strip(" |")
+        ):
+            self._parse(text[: glued.start()], offset, start)
+            self._parse(text, offset, glued.start())
             return
-        self._mark(line)
+        line = Line(text, begin, offset, self._lines + 1, prefix.time, prefix.rank)
+        row = self._row(line, tries)
+        if row is not None:
+            self._accept(row, line, None if start else prefix.time_span, not start)
+            if row.rest is not None:
+                self._parse(text, offset, row.rest)
+                return
+        elif _has(low, SECTION_WORDS):
+            self._recorder.heading(text[begin:])
+        if row is None or row.key is None:
+            self._mark(line, low)
 
-    def _row(self, line: Line) -> Row | None:
-        text = line.text
+    def _row(self, line: Line, tries: list[Any]) -> Row | None:
         if self._in_traceback:
-            if text[line.start : line.start + 1] in {" ", "\t"}:
+            if line.text[line.start : line.start + 1] in {" ", "\t"} or line.text.startswith(
+                "File ", line.start
+            ):
                 return None
-            if text.startswith("File ", line.start):
-                return None
-        for format_ in self.formats:
-            row = format_.parse(line, self.memory)
+            self._in_traceback = False
+        for parse in tries:
+            row: Row | None = parse(line, self._memory)
             if row is not None:
+                self._sticky = parse if parse in self._exclusive else None
                 return row
         return None
 
-    def _section_of(self, body: str) -> bool:
-        found = _SECTION.match(body) if len(body) < 200 else None
-        if found is None:
-            return False
-        self._section = "eval" if found["eval"] else None
-        return False
-
-    def _phased(self, row: Row) -> Row:
-        if row.phase is None and self._section == "eval":
-            return replace(row, phase="eval")
-        return row
-
-    def _shape(self, row: Row) -> str:
-        for pair in row.pairs:
-            from trainwarden.metrics.names import canonical
-
-            meaning = canonical(pair.name)[0]
-            if meaning.known and meaning.name == "step":
-                return f"{row.format}:{pair.name}:{row.phase or ''}"
-        return f"{row.format}:{row.pairs[0].name if row.pairs else ''}:{row.phase or ''}"
-
-    # Rows --------------------------------------------------------------------------------------
-
-    def _accept(
-        self, row: Row, line: Line, time_span: tuple[int, int] | None, whole: bool = True
-    ) -> None:
-        self._in_traceback = False
-        if row.kind == "totals":
-            for pair in row.pairs:
-                if pair.name in {"total_steps", "max_steps"} and pair.value > 0:
-                    self.tracker.stated_total = pair.value
-            return
-        if row.kind == "partial":
-            if len(self._block) < 500:
-                self._block.append((row, line.offset, line.time, line.rank))
-            return
-        if row.kind == "end":
-            self._flush_block()
-            return
-        self._flush_block()
-        self._formats_seen[row.format] = self._formats_seen.get(row.format, 0) + 1
-        if row.kind == "bar":
-            self._bar(row, line)
-            return
-        self._add(row, line.offset, line.time, line.rank)
+    def _accept(self, row: Row, line: Line, time_span: tuple[int, int] | None, whole: bool) -> None:
+        if row.kind in {"metrics", "bar"} or (row.kind == "partial" and not self._recorder.block):
+            self._formats_seen[row.format] = self._formats_seen.get(row.format, 0) + 1
+        self._recorder.row(row, line.offset, line.time, line.rank)
+        if self._recorder.restarts:
+            self._tell_restarts()
         if whole and row.repeatable and self.use_templates and row.rest is None:
             self._remember(row, line, time_span)
 
     def _remember(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
-        if self._compiled > 64 and self._hits < 4 * self._compiled:
+        if row.phase == "summary" or (self._compiled > 64 and self._hits < 4 * self._compiled):
             return
         template = compile_template(line, row, time_span)
         if template is None or template.pattern.fullmatch(line.text) is None:
@@ -351,105 +362,33 @@ class LogReader:
             self._last_template.successor = template
         self._last_template = template
 
-    def _flush_block(self) -> None:
-        if not self._block:
-            return
-        block, self._block = self._block, []
-        pairs = [pair for row, *_ in block for pair in row.pairs]
-        if boxed(pairs):
-            _row, offset, time, rank = block[0]
-            format_ = block[0][0].format
-            self._formats_seen[format_] = self._formats_seen.get(format_, 0) + 1
-            self._add(Row(format_, pairs), offset, time, rank)
-
-    def _bar(self, row: Row, line: Line) -> None:
-        places, values = self.tracker.positions(row)
-        x = self.tracker.bar(places, row.label)
-        if x is None or not values:
-            return
-        self.tracker.measured(row, values, x, line.offset)
-        self._went_on(x)
-
-    def _add(self, row: Row, offset: int, time: float | None, rank: int | None) -> None:
-        row = self._phased(row)
-        places, values = self.tracker.positions(row)
-        if row.phase == "summary":
-            if self.tracker.rows:
-                self._finish = self._finish or [offset, 0]
-                self._settle_soft()
-            self.tracker.measured(row, values, max(self.tracker.current, 0.0), offset)
-            return
-        x = self.tracker.locate(places, row, self._shape(row), rank)
-        if x is None:
-            return
-        self.tracker.measured(row, values, x, offset)
-        if row.format == "csv":
-            named = {pair.name for pair in values}
-            self.tracker.test_rows = int(bool(named) and all(n.startswith("test") for n in named))
-        self._after_row(row, x, time, offset)
-
-    def _after_row(self, row: Row, x: float, time: float | None, offset: int) -> None:
-        tracker = self.tracker
-        if tracker.restarted_at is not None:
-            self._event(
-                Event(
-                    "resume",
-                    "the step fell back: the run was restarted",
-                    offset,
-                    self._lines + 1,
-                    x,
-                    time,
-                )
-            )
-            tracker.restarted_at = None
-        if row.phase == "eval":
-            return
-        tracker.rows += 1
-        if time is not None:
-            tracker.timed(time, x, offset)
-        self._went_on(x)
-
-    def _went_on(self, x: float) -> None:
-        if self._fatal is not None and x != self._fatal[2]:
-            self._fatal[1] += 1
-            self._fatal[2] = x
-            if self._fatal[1] >= _SETTLED:
-                self._fatal = None
-        if self._finish is not None:
-            self._finish[1] += 1
-            if self._finish[1] >= _SETTLED:
-                self._finish = None
-
     # Events ------------------------------------------------------------------------------------
 
-    def _mark(self, line: Line) -> None:
+    def _mark(self, line: Line, low: str) -> None:
         body = line.text[line.start :]
-        found = mark(body if len(body) < 20_000 else body[:10_000] + body[-10_000:])
+        long = len(body) > 20_000
+        found = mark(body[:10_000] + body[-10_000:]) if long else mark(body, low)
         if found is None:
             return
+        recorder, step = self._recorder, self._recorder.tracker.current
         if found.kind == "traceback":
             self._in_traceback = True
         elif self._in_traceback and found.kind in {"exception", "error", "exit_code"}:
-            if body[:1] in " \t" and not body.lstrip().startswith(("torch", "Runtime")):
-                return
+            if body[:1] in {" ", "\t"}:
+                return  # a line of code in the traceback
             self._in_traceback = False
         if found.fatal:
-            self.tracker.resuming = True
-            if self._fatal is None:
-                self._fatal = [found.kind, 0, self.tracker.current]
+            recorder.tracker.resuming = True
+            recorder.ending.failed(found.kind, step)
         elif found.kind == "resume":
-            self.tracker.resuming = True
-        elif found.kind == "finished" and (
-            self.tracker.rows or self.tracker.current >= 0 or len(self.tracker.columns)
-        ):
-            self._finish = [line.offset, 0]
-            self._settle_soft()
+            recorder.tracker.resuming = True
+        elif found.kind == "finished" and (step >= 0 or len(recorder.tracker.columns)):
+            recorder.ending.finished(step)
         text = body if len(body) < 2000 else body[:1000] + " … " + body[-900:]
-        step = self.tracker.current
         self._event(
             Event(
                 found.kind,
-                text.encode("latin-1", "replace").decode("utf-8", "replace"),
+                _readable(text),
                 line.offset,
                 line.number,
                 step if step >= 0 else None,
@@ -458,9 +397,11 @@ class LogReader:
             )
         )
 
-    def _settle_soft(self) -> None:
-        if self._fatal is not None and self._fatal[0] in {"exception", "error"}:
-            self._fatal = None
+    def _tell_restarts(self) -> None:
+        for step, time, offset in self._recorder.restarts:
+            text = "the step fell back: the run was restarted"
+            self._event(Event("resume", text, offset, self._lines + 1, step, time))
+        self._recorder.restarts.clear()
 
     def _event(self, event: Event) -> None:
         if len(self._first_events) < EVENTS:
@@ -478,21 +419,20 @@ class LogReader:
         return max(seen, key=lambda name: seen[name]) if seen else "unknown"
 
     def _ended(self) -> Ending:
-        tracker = self.tracker
-        if self._fatal is not None:
-            return "interrupted" if self._fatal[0] == "interrupted" else "crashed"
-        if self._finish is not None:
+        tracker, ending = self._recorder.tracker, self._recorder.ending
+        if ending.fatal is not None:
+            return "interrupted" if ending.fatal == "interrupted" else "crashed"
+        if ending.finish:
             return "finished"
         total, step = tracker.total_steps, tracker.last_step
         if total is not None and step is not None and step >= total > 0:
             return "finished"
-        format_ = self._format
-        if format_ in {"csv", "table"}:
+        if self._format in {"csv", "table"}:
             return "finished" if tracker.test_rows else "unknown"
         return "running" if tracker.rows or tracker.current >= 0 else "unknown"
 
     def _reading(self) -> Reading:
-        tracker = self.tracker
+        tracker = self._recorder.tracker
         tracker.columns.fold()
         notes = [text if n == 1 else f"{text} ({n} times)" for text, n in self._notes.items()]
         if tracker.counted and not tracker.explicit and not tracker.main_bar:
@@ -510,10 +450,7 @@ class LogReader:
             ended=self._ended(),
             runs=tracker.runs,
             events=self._first_events + self._last_events[-EVENTS:],
-            tail=[
-                (offset, text.encode("latin-1", "replace").decode("utf-8", "replace"))
-                for offset, text in self._tail[-TAIL_LINES:]
-            ],
+            tail=[(offset, _readable(text)) for offset, text in self._tail[-TAIL_LINES:]],
             first_time=self._first_time,
             last_time=self._last_time,
             notes=notes,
@@ -521,30 +458,15 @@ class LogReader:
 
     # State -------------------------------------------------------------------------------------
 
-    _PLAIN = (
-        "_offset",
-        "_lines",
-        "_skipping",
-        "_section",
-        "_in_traceback",
-        "_first_time",
-        "_last_time",
-        "_fatal",
-        "_finish",
-    )
-
     def _copy(self) -> LogReader:
-        other = LogReader(self.file, self.formats)
-        for name in self._PLAIN:
-            value = getattr(self, name)
-            setattr(other, name, list(value) if isinstance(value, list) else value)
-        other.use_templates = self.use_templates
-        other.tracker = self.tracker.copy()
-        other.memory = {
+        other = LogReader(self.file, self.formats, self.use_templates)
+        for name in _PLAIN:
+            setattr(other, name, getattr(self, name))
+        other._recorder = self._recorder.copy()
+        other._memory = {
             key: list(value) if isinstance(value, list) else value
-            for key, value in self.memory.items()
+            for key, value in self._memory.items()
         }
-        other._block = list(self._block)
         other._first_events = list(self._first_events)
         other._last_events = list(self._last_events)
         other._tail = list(self._tail)
@@ -554,17 +476,20 @@ class LogReader:
 
     def to_state(self) -> dict[str, Any]:
         """Everything as plain JSON-able data; `from_state` goes on exactly there."""
+        recorder = self._recorder
         return {
             "version": STATE_VERSION,
             "file": self.file,
-            "plain": {name: getattr(self, name) for name in self._PLAIN},
+            "plain": {name: getattr(self, name) for name in _PLAIN},
             "held": base64.b64encode(self._held).decode("ascii"),
-            "tracker": self.tracker.to_state(),
-            "memory": self.memory,
+            "tracker": recorder.tracker.to_state(),
+            "ending": asdict(recorder.ending),
+            "section": recorder.section,
             "block": [
                 [row.format, [list(pair[:3]) for pair in row.pairs], offset, time, rank]
-                for row, offset, time, rank in self._block
+                for row, offset, time, rank in recorder.block
             ],
+            "memory": self._memory,
             "first_events": [asdict(event) for event in self._first_events],
             "last_events": [asdict(event) for event in self._last_events[-EVENTS:]],
             "tail": [list(item) for item in self._tail[-TAIL_LINES:]],
@@ -580,18 +505,32 @@ class LogReader:
         if state["version"] != STATE_VERSION:
             raise ValueError(f"reading state of version {state['version']!r}")
         reader = cls(str(state["file"]), formats)
-        for name in cls._PLAIN:
+        for name in _PLAIN:
             setattr(reader, name, state["plain"][name])
         reader._held = base64.b64decode(state["held"])
-        reader.tracker = Tracker.from_state(state["tracker"])
-        reader.memory = dict(state["memory"])
-        reader._block = [
+        recorder = reader._recorder
+        recorder.tracker = Tracker.from_state(state["tracker"])
+        recorder.ending = EndingWatch(**state["ending"])
+        recorder.section = state["section"]
+        recorder.block = [
             (Row(format_, [Pair(*pair) for pair in pairs], kind="partial"), offset, time, rank)
             for format_, pairs, offset, time, rank in state["block"]
         ]
+        reader._memory = dict(state["memory"])
         reader._first_events = [Event(**event) for event in state["first_events"]]
         reader._last_events = [Event(**event) for event in state["last_events"]]
         reader._tail = [(int(offset), str(text)) for offset, text in state["tail"]]
         reader._notes = dict(state["notes"])
         reader._formats_seen = dict(state["formats_seen"])
         return reader
+
+
+def _has(low: str, words: Sequence[str]) -> bool:
+    for word in words:  # noqa: SIM110 (twice as fast as any() of a generator)
+        if word in low:
+            return True
+    return False
+
+
+def _readable(text: str) -> str:
+    return text.encode("latin-1", "replace").decode("utf-8", "replace")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from trainwarden.records.base import from_json_number, to_json_number
@@ -22,7 +21,6 @@ class Point(NamedTuple):
 
 CAPACITY = 2048
 RECENT = 512
-_VALUE = itemgetter(1)
 
 
 @dataclass
@@ -90,18 +88,22 @@ class Series:
         self.recent = (self.recent + fresh)[-length:]
         self.last = fresh[-1]
         self.first = self.first or Point._make(points[0])
-        finite = [point for point in points if math.isfinite(point[1])]
+        finite: Sequence[tuple[float, float, int]] = points
+        values = [point[1] for point in points]
+        if not math.isfinite(sum(values)):
+            finite = [point for point in points if math.isfinite(point[1])]
+            values = [point[1] for point in finite]
         if len(finite) < len(points):
             self.nonfinite += len(points) - len(finite)
             self.first_nonfinite = self.first_nonfinite or next(
                 Point._make(point) for point in points if not math.isfinite(point[1])
             )
         if finite:
-            low, high = min(finite, key=_VALUE), max(finite, key=_VALUE)
-            if self.minimum is None or low[1] < self.minimum.value:
-                self.minimum = Point._make(low)
-            if self.maximum is None or high[1] > self.maximum.value:
-                self.maximum = Point._make(high)
+            low, high = min(values), max(values)
+            if self.minimum is None or low < self.minimum.value:
+                self.minimum = Point._make(finite[values.index(low)])
+            if self.maximum is None or high > self.maximum.value:
+                self.maximum = Point._make(finite[values.index(high)])
 
     def copy(self) -> Series:
         """An independent copy."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from trainwarden.metrics.formats.base import Line, Row
+from trainwarden.metrics.formats.base import Line, Row, key_of
 from trainwarden.metrics.values import NUMBER
 
 _SPACES = re.compile(r"(?:\\ )+")
@@ -24,7 +24,8 @@ class Template:
     row: Row
     timed: bool
     rank: int | None
-    bindings: dict[Any, Any] = field(default_factory=dict)
+    key: Any
+    """Rows of one key mean the same."""
     successor: Template | None = None
 
 
@@ -38,6 +39,7 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
     if any(a[0] >= b[0] for a, b in pairwise(spans)):
         return None
     spans += [(*span, _LOOSE) for span in row.loose]
+    spans += row.free
     if time_span is not None:
         stamp = _DIGITS.sub(r"\\d+", re.escape(line.text[time_span[0] : time_span[1]]))
         spans.append((*time_span, f"({stamp})"))
@@ -55,7 +57,7 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
         compiled = re.compile("".join(parts))
     except re.error:
         return None
-    return Template(compiled, row, time_span is not None, line.rank)
+    return Template(compiled, row, time_span is not None, line.rank, key_of(row))
 
 
 def _literal(text: str) -> str:

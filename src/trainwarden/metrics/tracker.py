@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from trainwarden.metrics.columns import Column, Columns
+from trainwarden.metrics.columns import Columns
 from trainwarden.metrics.formats.base import Row
 from trainwarden.metrics.names import POSITIONS, canonical
 
@@ -73,22 +73,25 @@ class Tracker:
     rows: int = 0
     test_rows: int = 0
 
-    def positions(self, row: Row) -> tuple[dict[str, float], list[Any]]:
-        """Part a row's pairs into positions by role and measured pairs."""
-        places: dict[str, float] = {}
-        ranks: dict[str, int] = {}
-        values: list[Any] = []
-        for pair in row.pairs:
+    def position_indices(self, row: Row) -> set[int]:
+        """Which of a row's pairs are positions."""
+        found: set[int] = set()
+        for index, pair in enumerate(row.pairs):
             meaning = canonical(pair.name)[0]
-            role = meaning.name
-            if role in POSITIONS and meaning.known:
-                if pair.value != pair.value or (role in ranks and meaning.rank >= ranks[role]):
-                    continue
-                ranks[role] = meaning.rank
-                places[role] = pair.value
-            else:
-                values.append(pair)
-        return places, values
+            if meaning.known and meaning.name in POSITIONS:
+                found.add(index)
+        return found
+
+    def places_at(self, row: Row) -> list[tuple[str, int]]:
+        """By role, which of a row's pairs gives the position: the one of the best rank."""
+        best: dict[str, tuple[int, int]] = {}
+        for index, pair in enumerate(row.pairs):
+            meaning = canonical(pair.name)[0]
+            if meaning.name in POSITIONS and meaning.known:
+                rank = best.get(meaning.name, (99, 0))[0]
+                if meaning.rank < rank:
+                    best[meaning.name] = (meaning.rank, index)
+        return [(role, index) for role, (_rank, index) in best.items()]
 
     def locate(
         self, places: dict[str, float], row: Row, shape: str, rank: int | None
@@ -130,6 +133,15 @@ class Tracker:
             return float(logger.rows)
         return self._here(epoch)
 
+    def sums_up(self, places: dict[str, float]) -> bool:
+        """Whether a row sums up an epoch of a log whose steps are printed line by line."""
+        return (
+            self.explicit
+            and "epoch" in places
+            and "step" not in places
+            and "epoch_step" not in places
+        )
+
     def _here(self, epoch: float | None) -> float:
         if self.current >= 0:
             return self.current
@@ -165,7 +177,9 @@ class Tracker:
     def _stated(
         self, step: float, epoch: float | None, shape: str, rank: int | None, evaluation: bool
     ) -> float | None:
-        self.explicit = True
+        if not self.explicit and not evaluation:
+            self.explicit = True
+            self.current = self.printed = -1.0  # what bars had said counts no more
         logger = self.loggers.get(shape)
         if logger is None:
             logger = self.loggers[shape] = Logger(rank=rank)
@@ -213,9 +227,11 @@ class Tracker:
         if x <= logger.last:
             # Several lines between two redraws: the bar lags behind.
             x = logger.last + 1.0
+        if bar.total > 0:
+            x = min(x, max(bar.base + bar.total, logger.last))
         logger.last = x
-        if x > self.current:
-            self._advance(x, x)
+        if self.runs == 0:
+            self.runs = 1
         return x
 
     def bar(self, places: dict[str, float], label: str) -> float | None:
@@ -292,17 +308,6 @@ class Tracker:
         if self.epoch_steps and self.total_epochs:
             return int(self.epoch_steps * self.total_epochs)
         return None
-
-    def measured(self, row: Row, values: list[Any], x: float, offset: int) -> list[Column | None]:
-        """Add a row's values at step `x`."""
-        columns: list[Column | None] = []
-        for pair in values:
-            column = self.columns.get(pair.name, row.phase, pair.unit)
-            columns.append(column)
-            if column is not None:
-                value = pair.value * self.columns.factor(column, pair.unit)
-                column.pending.append((x, value, offset))
-        return columns
 
     def copy(self) -> Tracker:
         """An independent copy."""

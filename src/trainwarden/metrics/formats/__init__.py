@@ -14,4 +14,4 @@ __all__ = ["Line", "LineFormat", "Pair", "Row", "builtin_formats"]
 
 def builtin_formats() -> tuple[LineFormat, ...]:
     """The formats that come with trainwarden, the most particular first."""
-    return (PrintedDict(), JsonLines(), Tqdm(), Keras(), Table(), Box(), Pairs())
+    return (Tqdm(), PrintedDict(), JsonLines(), Keras(), Table(), Box(), Pairs())

@@ -28,6 +28,8 @@ _KERAS = re.compile(
     r"(?P<rest>.*)"
 )
 _KERAS_EPOCH = re.compile(r"^\s*Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$")
+_BYTES = re.compile(r"[kMG]?i?B/s")
+_SUFFIX = re.compile(r"[kMG]")
 _EPOCH_LABEL = re.compile(r"\b[Ee]poch:?\s*\[?(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?")
 
 
@@ -35,55 +37,73 @@ class Tqdm:
     """`desc:  50%|█████     | 5/10 [00:01<00:01,  4.2it/s, loss=0.5]`."""
 
     name: ClassVar[str] = "tqdm"
+    hints: ClassVar[tuple[str, ...]] = ("<", "it [", "progress on")
+    exclusive: ClassVar[bool] = False
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
         """Where the bar stands, its rate, and what it carries; text after it is read by itself."""
         text = line.text
-        slash = text.find("/", line.start)
-        if slash < 0 or not ("[" in text or "Progress on" in text):
-            return None
         match = _TQDM.search(text, line.start) or _PROGRESS.search(text, line.start)
         if match is None:
             return self._unbound(line)
+        if _BYTES.search(match["rate"]):
+            return Row(self.name, [], kind="bar", label="download", rest=_rest(text, match.end()))
         label = text[line.start : match.start()].strip(" :|\t")
-        pairs = [
-            Pair("step", to_float(match["n"])),
-            Pair("total_steps", to_float(match["total"])),
-        ]
-        if found := _EPOCH_LABEL.search(label):
-            pairs.append(Pair("epoch", float(found["epoch"])))
+        row = Row(self.name, [], kind="bar", label=label[:80], rest=_rest(text, match.end()))
+        pairs = row.pairs
+        if found := _EPOCH_LABEL.search(text, line.start, match.start()):
+            pairs.append(Pair("epoch", float(found["epoch"]), "", found.span("epoch")))
             if found["total"]:
-                pairs.append(Pair("total_epochs", float(found["total"])))
-        pairs += _rate(match["rate"])
-        if match.re is _TQDM and match["post"]:
-            pairs += scan(match["post"], 1)[0]
+                pairs.append(Pair("total_epochs", float(found["total"]), "", found.span("total")))
         if label and not label.lower().startswith(("epoch", "train")):
-            pairs += [p for p in scan(label, 0)[0] if p.name.lower() not in {"epoch", "step"}]
-        rest = match.end() if text[match.end() :].strip() else None
-        return Row(self.name, pairs, kind="bar", label=label[:80], rest=rest)
+            pairs += [
+                pair
+                for pair in scan(text, line.start, match.start())[0]
+                if pair.name.lower() not in {"epoch", "step"}
+            ]
+        pairs.append(Pair("step", to_float(match["n"]), "", match.span("n")))
+        pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
+        pairs += _rate(match["rate"], match.start("rate"))
+        if match.re is _TQDM:
+            row.free.append((*match.span("elapsed"), r"[^<\]]*"))
+            row.free.append((*match.span("eta"), r"[^,\]]*"))
+            if match["pct"] is not None:
+                row.loose.append(match.span("pct"))
+                row.free.append((*match.span("bar"), r"[^|]*"))
+            if match["post"]:
+                more, loose, _words = scan(text, match.start("post") + 1, match.end("post"))
+                pairs += more
+                row.loose += loose
+            row.repeatable = not _SUFFIX.search(match["n"] + match["total"])
+        return row
 
     def _unbound(self, line: Line) -> Row | None:
         match = _UNBOUND.search(line.text, line.start)
         if match is None:
             return None
         label = line.text[line.start : match.start()].strip(" :|\t")
-        pairs = [Pair("step", to_float(match["n"])), *_rate(match["rate"])]
+        pairs = [Pair("step", to_float(match["n"])), *_rate(match["rate"], 0)]
         if match["post"]:
             pairs += scan(match["post"], 1)[0]
-        rest = match.end() if line.text[match.end() :].strip() else None
+        rest = _rest(line.text, match.end())
         return Row(self.name, pairs, kind="bar", label=label[:80], rest=rest)
 
 
-def _rate(text: str) -> list[Pair]:
+def _rest(text: str, end: int) -> int | None:
+    return end if text[end:].strip() else None
+
+
+def _rate(text: str, start: int) -> list[Pair]:
     found = re.match(r"([\d.]+)\s?([kMG]?)([A-Za-z]+)/([A-Za-z]+)", text)
     if found is None:
         return []
     value = to_float(found[1] + found[2])
+    span = (start + found.start(1), start + found.end(1))
     above, below = found[3], found[4]
-    if below == "s" and value > 0:
-        return [Pair("it/s", value)] if above in {"it", "step", "steps", "batch"} else []
+    if below == "s" and above in {"it", "step", "steps", "batch"}:
+        return [Pair("it/s", value, "", span)] if not found[2] else []
     if above == "s":
-        return [Pair("s/it", value)]
+        return [Pair("s/it", value, "", span)]
     return []
 
 
@@ -91,6 +111,8 @@ class Keras:
     """`Epoch 3/10`, then ` 100/1875 [=====>....] - ETA: 3s - loss: 0.5 - accuracy: 0.8`."""
 
     name: ClassVar[str] = "keras"
+    hints: ClassVar[tuple[str, ...]] = (" - ", "epoch ")
+    exclusive: ClassVar[bool] = False
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The bar's position in its epoch; its values only where the epoch is complete."""

@@ -38,10 +38,21 @@ class Row:
     label: str = ""
     """For a bar: what it says of itself."""
     loose: list[tuple[int, int]] = field(default_factory=list)
+    free: list[tuple[int, int, str]] = field(default_factory=list)
+    """Like `loose`, for other text that may differ, with the pattern that it always matches."""
     repeatable: bool = False
     """Whether a line that differs only in those digits would mean the same."""
+    numbers: list[float] | None = None
+    """The values, where `pairs` are those of an earlier row of the same `key`."""
+    key: object = None
     rest: int | None = None
     """Where text begins that does not belong to the record and is to be read by itself."""
+
+
+def key_of(row: Row) -> tuple[object, ...]:
+    """What rows that mean the same have in common: everything but the values."""
+    names = tuple([(pair.name, pair.unit) for pair in row.pairs])
+    return (row.format, row.kind, row.phase, row.label, names)
 
 
 class Line(NamedTuple):
@@ -67,6 +78,11 @@ class LineFormat(Protocol):
     """
 
     name: ClassVar[str]
+    hints: ClassVar[tuple[str, ...]]
+    """Lower-case words one of which every line of this kind holds; empty where there is none."""
+
+    exclusive: ClassVar[bool]
+    """Whether a line that this format reads can be nothing else: it is then tried first."""
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The line's numbers, or None for a line of another kind. Never raises."""

@@ -27,6 +27,8 @@ _SUMMARY = frozenset(
 class PrintedDict:
     """A dict printed on a line of its own, or after a few words that say what it is."""
 
+    hints: ClassVar[tuple[str, ...]] = ("{'",)
+    exclusive: ClassVar[bool] = False
     name: ClassVar[str] = "hf-dict"
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002

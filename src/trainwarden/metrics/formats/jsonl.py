@@ -19,17 +19,28 @@ _PHASES: dict[str, Phase] = {
     "test": "eval",
 }
 MAX_LINES = 600
+_MEASURED: dict[tuple[str | None, ...], bool] = {}
+"""Whether objects with these keys are measurements: known from earlier ones."""
 
 
 class JsonLines:
     """One JSON object per line, numbers possibly nested or quoted."""
 
+    hints: ClassVar[tuple[str, ...]] = ()
+    exclusive: ClassVar[bool] = True
     name: ClassVar[str] = "jsonl"
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The object's numbers, nested keys joined by `/`."""
+        if memory.get("json_list") and line.text.strip(" \t") in {"]", "],"}:
+            # The list of records ends: what follows belongs to the object around it.
+            del memory["json_list"]
+            memory["json"] = ["{"]
+            return None
+        if "json" not in memory and line.text[-1:] not in {"{", "}", ",", " "}:
+            return None
         text = line.text[line.start :].strip(" \t")
-        if "json" not in memory and not text.endswith(("{", "}")):
+        if "json" not in memory and (text[:1] not in {"{", '"'} or text[-1:] == " "):
             return None
         return self._block(text, memory) if not _whole(text) else self._object(text)
 
@@ -54,8 +65,9 @@ class JsonLines:
         if text.endswith("["):
             # A list inside: what was collected belongs to an outer object.
             memory["json"] = ["{"]
+            memory["json_list"] = True
             return None
-        if text[:1] in {"}", "]"} or text.endswith("}"):
+        if text[:1] == "}" or text.endswith("}"):
             del memory["json"]
             joined = " ".join([*held, text.rstrip(",")])
             return self._object(joined)
@@ -79,13 +91,20 @@ def row_of(data: dict[str, Any]) -> Row | None:
         if isinstance(named := data.get(key), str):
             phase = _PHASES.get(named.lower(), phase)
     _flatten(data, "", pairs)
+    shape = (phase, *[pair.name for pair in pairs])
+    known = _MEASURED.get(shape)
+    if known is not None:
+        return Row("jsonl", pairs, phase, key=shape) if known else None
     names = {pair.name for pair in pairs}
     if names & _SUMMARY:
         return Row("jsonl", pairs, "summary")
     if "log_history" in data or ("max_steps" in names and "global_step" in names):
         totals = [pair for pair in pairs if pair.name in {"max_steps", "num_train_epochs"}]
         return Row("jsonl", totals, kind="totals") if totals else None
-    return Row("jsonl", pairs, phase) if measured(pairs) else None
+    if len(_MEASURED) > 500:
+        _MEASURED.clear()
+    known = _MEASURED[shape] = measured(pairs)
+    return Row("jsonl", pairs, phase, key=shape) if known else None
 
 
 def _flatten(data: dict[str, Any], head: str, pairs: list[Pair], depth: int = 0) -> None:

@@ -13,18 +13,12 @@ class Mark(NamedTuple):
     fatal: bool = False
 
 
-_CHEAP = re.compile(
-    r"[Tt]raceback|[Ee]rror|ERROR|[Ee]xception|EXCEPTION|[Ii]nterrupt|[Kk]ill|SIG[A-Z]|[Ss]ignal"
-    r"|[Ee]xit|CANCELL|[Cc]ancel|[Aa]bort|ABORT|core dumped|[Ff]ault|[Oo]verflow|OVERFLOW|OOM"
-    r"|[Ss]av(?:ed|ing)|SAVING|[Cc]heckpoint|[Rr]esum|[Rr]estor|[Cc]omplet|[Ff]inish|[Dd]one"
-    r"|[Ff]ailed|FAILED|[Tt]imed?.?out|[Pp]reempt|[Ee]vict|NCCL WARN|[Pp]anic|ended|stopped"
-    r"|[Ff]atal|FATAL|[Ww]atchdog|out of memory|run_(?:stop|final)|WARN|Final |No space"
-    r"|died|Ending|ENDING"
-)
-_RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
-    (Mark("traceback"), re.compile(r"Traceback \(most recent call last\)")),
+# Mark, words of which one stands in the lower-case text of every such line, pattern.
+_RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
+    (Mark("traceback"), "traceback", re.compile(r"Traceback \(most recent call last\)")),
     (
         Mark("interrupted", True),
+        "interrupt sigint signal:",
         re.compile(
             r"(?:^|\W)KeyboardInterrupt\b|got signal: 2\b|[Rr]eceived SIGINT|SIGINT received"
             r"|[Ii]nterrupted by user|caught SIGINT|[Tt]raining interrupted|signal 2 \(SIGINT\)"
@@ -33,6 +27,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("signal", True),
+        "time timed preempt failure requeue",
         re.compile(
             r"CANCELLED AT .* DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)"
             r"|DUE TO TIME LIMIT|DUE TO PREEMPTION|[Jj]ob has timed out|timed-out too many"
@@ -40,10 +35,12 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("interrupted", True),
+        "cancelled",
         re.compile(r"\*\*\* (?:JOB|STEP) \S+ ON .* CANCELLED AT"),
     ),
     (
         Mark("killed", True),
+        "kill oom memory 137 evicted",
         re.compile(
             r"^\s*(?:.*line \d+:\s+\d+ )?Killed\b|oom-kill|OOMKilled|Out of memory: Kill"
             r"|exit(?:ed)?(?: with)?(?: code| status)?:? 137\b|RayOutOfMemoryError"
@@ -53,6 +50,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("signal", True),
+        "signal sig fatal fault abort dump bus terminate",
         re.compile(
             r"got signal: \d+|[Rr]eceived (?:signal )?(?:SIGTERM|SIGKILL|15\b|SIGUSR|SIGHUP)"
             r"|SIGTERM (?:received|report)|process received SIGTERM|[Cc]aught signal"
@@ -62,6 +60,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("exit_code", True),
+        "exit returned childfailed",
         re.compile(
             r"exit(?:ed)?[ _]?(?:with )?(?:error )?(?:code|status)?\s*[:=]?\s*\(?-?[1-9]\d*\b"
             r"(?!\d*\s*(?:%|examples|epochs))|exits with return code = -?[1-9]"
@@ -71,6 +70,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("exception", True),
+        "error exception exit failure",
         re.compile(
             r"(?:^|[\s:|\]])(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure)"
             r"(?:\[\w+\])?(?:: |:$|\(|$)"
@@ -79,6 +79,8 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("error", True),
+        "error cublas cudnn misaligned device-side illegal assertion nccl watchdog exhausted space"
+        " mpirun panic memory",
         re.compile(
             r"CUDA (?:error|ERROR)|CUDA out of memory|cuBLAS ERROR|CUBLAS_STATUS_\w+|cudnn\w* error"
             r"|misaligned address|device-side assert|illegal memory access|Assertion .* failed"
@@ -91,6 +93,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("overflow"),
+        "overflow nan or inf reducing",
         re.compile(
             r"[Gg]rad(?:ient)? overflow|OVERFLOW!|[Oo]verflow detected|NaN or Inf found"
             r"|overflow detected, setting loss scale|reducing (?:dynamic )?loss scale"
@@ -98,6 +101,8 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("finished"),
+        "train trainer run_ experiment successfully final done finish ending optimization epochs"
+        " weights summary trial",
         re.compile(
             r"\b[Tt]raining (?:is |has )?(?:completed?|finished|done|ended|succeeded)\b"
             r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b|TRAINING (?:COMPLETE|DONE)"
@@ -115,6 +120,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("checkpoint_saved"),
+        "sav checkpoint written",
         re.compile(
             r"(?i)(?:\bsav(?:ed|ing)\b.*\b(?:checkpoint|model|state|weights|snapshot|params|optimizer)"
             r"|checkpoint.*\bsaved\b|successfully saved checkpoint|^SAVING |\bsave checkpoint\b"
@@ -123,6 +129,7 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("resume"),
+        "resum restor load continuing",
         re.compile(
             r"(?i)\bresum(?:ed|ing)\b.*(?:from|at|training|checkpoint|step|epoch)|"
             r"(?:restor|load)(?:ed|ing)\b.*\bcheckpoint\b|continuing training from"
@@ -130,11 +137,16 @@ _RULES: tuple[tuple[Mark, re.Pattern[str]], ...] = (
     ),
     (
         Mark("warning"),
+        "warn",
         re.compile(
             r"NCCL WARN|^\s*\[?WARN(?:ING)?\b|\bWARNING\b.*(?:loss|nan|memory|timeout|retry)"
         ),
     ),
-    (Mark("error"), re.compile(r"\bERROR\b|\bFATAL\b|^[Ee]rror[: ]|\bfatal error\b")),
+    (
+        Mark("error"),
+        "error fatal",
+        re.compile(r"\bERROR\b|\bFATAL\b|^[Ee]rror[: ]|\bfatal error\b"),
+    ),
 )
 _HARMLESS = re.compile(
     r"Exception ignored in|warnings?\.warn|UserWarning|FutureWarning|DeprecationWarning"
@@ -144,11 +156,19 @@ _HARMLESS = re.compile(
 )
 
 
-def mark(text: str) -> Mark | None:
-    """The kind of event that a line reports, or None. Text after a metric counts too."""
-    if not _CHEAP.search(text):
-        return None
-    for found, pattern in _RULES:
+_TRIED = tuple((found, tuple(words.split()), pattern) for found, words, pattern in _RULES)
+
+
+def mark(text: str, low: str | None = None) -> Mark | None:
+    """The kind of event that a line reports, or None. `low` is the text in lower case."""
+    if low is None:
+        low = text.lower()
+    for found, words, pattern in _TRIED:
+        for word in words:
+            if word in low:
+                break
+        else:
+            continue
         if pattern.search(text):
             if found.kind in {"exception", "error", "exit_code"} and _HARMLESS.search(text):
                 return None

@@ -34,9 +34,16 @@ _SCAN = re.compile(
 )
 _ENDWRAP = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*\)")
 _SEP = re.compile(r"(?P<sep>\s*(?:[:=]|->|\bis\b|\|)\s*|\s+|\.{3,}\s*|)[\[(\"'{]*\s*\Z")
-_CUT = re.compile(r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\(|\)(?=\s)|\.\s|\s{3,}|^-\s")
+_CUT = re.compile(
+    r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\((?![^()]*\)$)|\)(?=\s)|\.\s|\s{3,}|^-\s"
+)
 _FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z")
 _TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
+_NOT_HERE = re.compile(
+    r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro"
+    r"|skipped|last|best|remaining|until|next|decay)\b"
+)
+_OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PHASE_EVAL = re.compile(
     r"(?:^|[\s\[(|_])(?:val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
@@ -55,17 +62,32 @@ _EPOCH = re.compile(r"\bepoch\b[^A-Za-z]*\Z", re.IGNORECASE)
 _INNER = re.compile(
     r"[\])\s:,|_-]*[\[(|:,]?\s*(?:(?:step|iter|iteration|batch|it)\s*[:=]?\s*)?\Z", re.I
 )
-# A line without a digit, or without any of these, holds no metric: cheap to know.
-_HINT = re.compile(
-    r"loss|step|iter|epoch|lr\b|acc|norm|rew|ppl|perplex|/s\b|/sec|mfu|kl\b|entropy|mem|rss|cost"
-    r"|update|round|ndcg|auc|bleu|f1|map\b|rmse|mae\b|precision|recall|score|throughput|ips\b",
-    re.IGNORECASE,
+_HINTS = (
+    *(
+        "loss",
+        "step",
+        "iter",
+        "epoch",
+        "lr",
+        "acc",
+        "norm",
+        "rew",
+        "ppl",
+        "perplex",
+        "tok/s",
+        "mfu",
+    ),
+    *("kl", "entropy", "mem", "rss", "cost", "update", "round", "ndcg", "auc", "bleu", "f1", "map"),
+    *("rmse", "mae", "prec", "recall", "score", "throughput", "ips", "/sec", "ples/s", "ges/s"),
+    "it/s",
 )
 _IN_KEY = re.compile(r"\)\s*[:=]")
 _TOTALS = re.compile(
     r"(?:total (?:optimization |training |train )?(?:steps|iterations|updates)"
     r"|max[_ ](?:steps|iters|iterations)|num_training_steps|training steps)"
-    r"\s*(?:[:=]|is|\s)\s*(?P<n>\d[\d,]*)\b(?!\.\d)",
+    r"\s*(?:[:=]|is|\s)\s*\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
+    r"|--(?:max[_-](?:steps|iters)|train(?:ing)?[._-](?:steps|iters)|num[_-]train[_-]steps)[= ]"
+    r"(?P<flag>\d+)\b",
     re.IGNORECASE,
 )
 
@@ -73,17 +95,19 @@ _TOTALS = re.compile(
 class Pairs:
     """Lines such as `iter 10: loss 4.68, time 49ms, mfu 7.5%` and their many relatives."""
 
+    hints: ClassVar[tuple[str, ...]] = _HINTS
+    exclusive: ClassVar[bool] = False
     name: ClassVar[str] = "text"
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
         """The line's pairs, where it is made of them; prose with a number in it is not."""
         text, start = line.text, line.start
-        if len(text) - start > 20_000 or not _HINT.search(text, start):
+        if len(text) - start > 20_000:
             return None
         pairs, loose, residual = scan(text, start)
         body = text[start:]
         if found := _TOTALS.search(text, start):
-            total = to_float(found["n"])
+            total = to_float(found["n"] or found["flag"])
             if total > 1 and not any(_is(pair, "step") for pair in pairs):
                 return Row(self.name, [Pair("total_steps", total)], kind="totals")
         if not pairs:
@@ -98,14 +122,17 @@ def _is(pair: Pair, role: str) -> bool:
     return canonical(pair.name)[0].name == role
 
 
-def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list[str]]:
+def scan(
+    text: str, start: int, end: int | None = None
+) -> tuple[list[Pair], list[tuple[int, int]], list[str]]:
     """All named numbers of a line, the spans of the other digits, and the words left over."""
     pairs: list[Pair] = []
     loose: list[tuple[int, int]] = []
     residual: list[str] = []
     before = position = start
-    in_epoch = False
-    while match := _SCAN.search(text, position):
+    in_epoch, counted = False, ""
+    stop = len(text) if end is None else end
+    while match := _SCAN.search(text, position, stop):
         position = match.end()
         if match["opaque"] is not None:
             loose.append(match.span())
@@ -116,7 +143,7 @@ def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list
                 residual += _WORD.findall(name)
             before = position
             continue
-        begin, end = match.span("num")
+        begin, after_digits = match.span("num")
         if _IN_KEY.match(text, position) and re.search(
             r"[^\s(]\($", text[max(0, begin - 2) : begin]
         ):
@@ -131,6 +158,17 @@ def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list
         total = match["total"]
         if not name and unit in {"", "%"} and (after := _AFTER.match(text, position)):
             name, position = after[1], after.end()
+        if not name and counted and gap.strip() == "=":
+            name = counted  # HellaSwag: 2515/10042 = 0.2504
+        counted = name if total is not None and canonical(name)[0].role != "position" else ""
+        if (
+            counted
+            and text[before - 1 : before] != "="
+            and canonical(name)[0].name.endswith("accuracy")
+        ):
+            pairs.append(Pair(name, value / (to_float(total) or 1.0)))
+            position, before = match.end(), match.end()
+            continue
         if not name and unit and unit not in _BY_UNIT:
             name = _unit_name(unit, gap)
         if (
@@ -139,26 +177,26 @@ def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list
             and _INNER.search(gap)
             and (not name or name.lower() in {"step", "iter", "batch", "train step"})
         ):
-            pairs.append(Pair("epoch_step", value, "", (begin, end)))
+            pairs.append(Pair("epoch_step", value, "", (begin, after_digits)))
             pairs.append(Pair("epoch_steps", to_float(total), "", match.span("total")))
             in_epoch, before = False, position
             continue
         in_epoch = False
         residual += dropped
         if not name:
-            loose.append((begin, end))
+            loose.append((begin, after_digits))
             if total is not None:
                 loose.append(match.span("total"))
             before = position
             continue
         meaning = canonical(name)[0].name
         if meaning in {"step", "epoch"} and value != value:
-            loose.append((begin, end))
+            loose.append((begin, after_digits))
             before = position
             continue
         if meaning == "epoch":
             in_epoch = True
-        pairs.append(Pair(name, value, unit, (begin, end)))
+        pairs.append(Pair(name, value, unit, (begin, after_digits)))
         if total is not None:
             if meaning == "step":
                 pairs.append(Pair("total_steps", to_float(total), "", match.span("total")))
@@ -167,7 +205,7 @@ def scan(text: str, start: int) -> tuple[list[Pair], list[tuple[int, int]], list
             else:
                 loose.append(match.span("total"))
         before = position
-    residual += _WORD.findall(text[before:])
+    residual += _WORD.findall(text[before:stop])
     return pairs, loose, residual
 
 
@@ -197,12 +235,12 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
         cut = found.end()
     phrase, left = head[cut:].strip(), _WORD.findall(head[:cut])
     left = [word for word in left if word not in {"None", "INFO"}]
-    bare = phrase.lstrip("|#>*-. ")
+    bare = re.sub(r"\s+", " ", phrase.lstrip("|#>*-./ "))
     while (shorter := _FILLER.sub("", bare)) != bare:
         bare = shorter
     if bare.startswith("None "):
         bare = bare[5:].strip()
-    bare = bare.rstrip(" .")
+    bare = _OF_PHASE.sub("", bare.rstrip(" ."))
     if not bare or not (bare[0].isalpha() or bare[0] == "_"):
         return "", left
     if canonical(bare)[0].known:
@@ -213,8 +251,11 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
     words = bare.split(" ")
     for skip in range(1, len(words)):
         shorter = " ".join(words[skip:])
-        if canonical(shorter)[0].known and (explicit or skip <= 2):
+        meaning = canonical(shorter)[0]
+        if meaning.known and (explicit or skip <= 2):
             dropped = _WORD.findall(" ".join(words[:skip]))
+            if meaning.role == "position" and _NOT_HERE.search(" ".join(words[:skip])):
+                return "", left + dropped
             return shorter, left + dropped
     if not explicit:
         return "", left + _WORD.findall(bare)
@@ -225,7 +266,7 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
 
 def phase_of(body: str, residual: list[str]) -> Phase | None:
     """Whether the words around the numbers say that a line is an evaluation's."""
-    if _SUMMARY.search(body):
+    if _SUMMARY.search(body.lstrip()):
         return "summary"
     words = " ".join(residual)
     if _PHASE_EVAL.search(words) or re.match(r"\s*Epoch\((?:val|test)\)", body):
@@ -244,7 +285,7 @@ _NEUTRAL = frozenset(
 
 def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
     """Whether a line is made of its pairs: measurements, and neither prose nor config."""
-    known = settings = odd = 0
+    known = settings = odd = others = 0
     stepped = epoched = False
     for pair in pairs:
         meaning = canonical(pair.name)[0]
@@ -255,10 +296,13 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
             known += 1
         elif meaning.known:
             settings += 1
-        elif is_setting(pair.name):
-            odd += 1
+        else:
+            odd += is_setting(pair.name)
+            others += 1
     words = [word for word in residual if word.lower() not in _NEUTRAL]
     if stepped:
+        if known + settings == 0 and others == 0:
+            return not words
         return (known + settings > 0 or len(pairs) > 2) and len(words) <= 5 + len(pairs)
     if odd > known:
         return False

@@ -9,12 +9,16 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.pairs import acceptable
 from trainwarden.metrics.names import canonical
-from trainwarden.metrics.values import number_in
+from trainwarden.metrics.values import NUMBER, number_in, to_float
 
 _NAME = re.compile(r"[^\W\d][\w ./()%@:#+*\[\]=-]{0,120}\Z|#\s*\w+\Z")
+_HEADER = re.compile(r"(?i)step|epoch|iter|timesteps|round|batch|update")
 _HEADERLESS = re.compile(r"\d+\t[-+\d.eEnaif]+(?:\t[-+\d.eEnaif]+)*\Z")
 _BOX = re.compile(
     r"\A\s*\|\s*(?P<name>[A-Za-z_][\w /.()%-]{0,60}?)\s*\|\s*(?P<value>[^|\s][^|]*?)?\s*\|\s*\Z"
+)
+_ITEM = re.compile(
+    rf"\A\s*\|?\s*>\s+(?P<name>[A-Za-z_][\w /.-]{{0,60}}):\s+(?P<value>{NUMBER})(?=\s|\Z)"
 )
 _RULER = re.compile(r"\A\s*[-+=|]{8,}\s*\Z")
 
@@ -23,6 +27,11 @@ class Table:
     """Rows of numbers under a header line, the header kept in memory."""
 
     name: ClassVar[str] = "csv"
+    hints: ClassVar[tuple[str, ...]] = ()
+    exclusive: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[object, ...], list[Pair]] = {}
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """A row's numbers by column name; empty cells are passed over."""
@@ -35,7 +44,7 @@ class Table:
         elif line.number == 1 and _HEADERLESS.match(text):
             memory["csv"] = ["\t", "step", *(f"column_{i}" for i in range(1, text.count("\t") + 1))]
             return self._row(text, memory["csv"])  # type: ignore[arg-type]
-        found = self._header(text, line.number)
+        found = self._header(text, line.number) if _HEADER.search(text) else None
         if found is not None:
             memory["csv"] = found
         return None
@@ -61,24 +70,46 @@ class Table:
         return None
 
     def _row(self, text: str, header: list[str]) -> Row | None:
-        delimiter, names = header[0], header[1:]
-        cells = _cells(text, delimiter)
-        if len(cells) != len(names):
+        delimiter = header[0]
+        cells = (
+            text.split(delimiter)
+            if delimiter != "  " and '"' not in text
+            else _cells(text, delimiter)
+        )
+        if len(cells) != len(header) - 1:
             return None
-        pairs: list[Pair] = []
-        filled = 0
-        for name, cell in zip(names, cells, strict=True):
-            if not cell or not name:
+        filled: list[int] = []
+        numbers: list[float] = []
+        words = False
+        for index, cell in enumerate(cells, 1):
+            if not cell:
                 continue
-            filled += 1
             try:
-                pairs.append(Pair(name, float(cell)))
+                numbers.append(float(cell))
+                filled.append(index)
             except ValueError:
-                if len(cell) < 64 and (value := number_in(cell)) is not None:
-                    pairs.append(Pair(name, value))
-        if not pairs or (delimiter == "  " and len(pairs) < filled):
+                value = number_in(cell) if len(cell) < 64 else None
+                if value is not None:
+                    numbers.append(value)
+                    filled.append(index)
+                elif cell.strip():
+                    words = True
+        if not numbers or (delimiter == "  " and words):
             return None
-        return Row(self.name if delimiter in ",;" else "table", pairs)
+        key = (*header, *filled)
+        pairs = self._pairs.get(key)
+        if pairs is None:
+            pairs = [Pair(header[index], 0.0) for index in filled if header[index]]
+            if len(pairs) < len(filled):
+                keep = [bool(header[index]) for index in filled]
+                numbers = [number for number, kept in zip(numbers, keep, strict=True) if kept]
+                pairs = [Pair(p.name, n) for p, n in zip(pairs, numbers, strict=True)]
+                return Row(self.name, pairs) if pairs else None
+            if len(self._pairs) > 200:
+                self._pairs.clear()
+            self._pairs[key] = pairs
+        name = self.name if delimiter in ",;" else "table"
+        return Row(name, pairs, numbers=numbers, key=key)
 
 
 def _cells(text: str, delimiter: str) -> list[str]:
@@ -96,13 +127,18 @@ class Box:
     """Boxes of `|    loss   | 0.065  |` between rulers, one record a box."""
 
     name: ClassVar[str] = "box"
+    hints: ClassVar[tuple[str, ...]] = ("|", "--------", "========", " > ")
+    exclusive: ClassVar[bool] = False
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """One cell of a box, or the ruler that ends it."""
         text = line.text[line.start :]
         stripped = text.strip(" ")
-        if not stripped or stripped[0] not in "|-+=":
+        if not stripped or stripped[0] not in "|-+=>":
             return None
+        if item := _ITEM.match(text):
+            # Coqui: | > loss: 2.5 (2.7), one line each under a line with the step.
+            return Row(self.name, [Pair(item["name"], to_float(item["value"]))], kind="partial")
         if _RULER.match(text):
             memory.pop("box", None)
             return Row(self.name, [], kind="end")

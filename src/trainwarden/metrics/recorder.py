@@ -1,0 +1,292 @@
+"""From rows to series: what each number of a line means at this place of the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import lt
+from typing import Any
+
+from trainwarden.metrics.ending import EndingWatch
+from trainwarden.metrics.formats.base import Row, key_of
+from trainwarden.metrics.formats.tables import boxed
+from trainwarden.metrics.names import canonical
+from trainwarden.metrics.tracker import Logger, Tracker
+from trainwarden.metrics.values import to_float
+
+_SECTION = re.compile(
+    r"\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
+    r"|(?P<eval>EVALUATION|EVAL PERFORMANCE|Running Evaluation|Running Prediction"
+    r"|Running evaluation|Evaluating|Validating))\b"
+)
+SECTION_WORDS = ("training", "epoch", "eval", "predict", "validating")
+_CLOSING = frozenset({"hf-dict", "jsonl"})
+MAX_BLOCK = 500
+MAX_BINDINGS = 400
+
+BlockItem = tuple[Row, int, "float | None", "int | None"]
+
+
+@dataclass(slots=True)
+class Binding:
+    """What the numbers of a row of one shape are, in order."""
+
+    row: Row
+    """With the phase that section and place give it."""
+    shape: str
+    places: list[tuple[str, int]]
+    values: list[tuple[int, Any, float]]
+    """Index among the row's numbers, the column's `append`, factor."""
+    extends: list[tuple[int, Any, float]]
+    closing: bool
+    """Whether the line itself says that it sums up the run."""
+    step_at: int = -1
+    total_at: int = -1
+    logger: Logger | None = None
+
+
+class Recorder:
+    """Keeps the tracker, the section that the log is in, and the record under way."""
+
+    def __init__(self) -> None:
+        self.tracker = Tracker()
+        self.ending = EndingWatch()
+        self.section: str | None = None
+        self.block: list[BlockItem] = []
+        self.restarts: list[tuple[float, float | None, int]] = []
+        """Where a restart was seen since they were last taken: step, time, offset."""
+        self._bindings: dict[Any, Binding] = {}
+
+    def heading(self, body: str) -> None:
+        """Take a line that may begin a section of training or evaluation."""
+        if len(body) < 200 and (found := _SECTION.match(body)):
+            self.section = "eval" if found["eval"] else None
+
+    def row(self, row: Row, offset: int, time: float | None, rank: int | None) -> None:
+        """Take one parsed line."""
+        if row.kind == "metrics":
+            if self.block:
+                self.end_block()
+            numbers = row.numbers or [pair.value for pair in row.pairs]
+            key = (row.format, row.key) if row.key is not None else None
+            self.numbers(row, numbers, offset, time, rank, key)
+        elif row.kind == "bar":
+            if row.pairs:
+                self.numbers(row, [pair.value for pair in row.pairs], offset, time, rank)
+        elif row.kind == "partial":
+            if len(self.block) < MAX_BLOCK:
+                self.block.append((row, offset, time, rank))
+        elif row.kind == "end":
+            self.end_block()
+        else:
+            for pair in row.pairs:
+                if pair.name in {"total_steps", "max_steps"} and pair.value > 0:
+                    self.tracker.stated_total = pair.value
+
+    def end_block(self) -> None:
+        """A record of several lines is complete."""
+        if not self.block:
+            return
+        block, self.block = self.block, []
+        pairs = [pair for row, *_ in block for pair in row.pairs]
+        if boxed(pairs):
+            first, offset, time, rank = block[0]
+            self.row(Row(first.format, pairs), offset, time, rank)
+
+    def numbers(
+        self,
+        row: Row,
+        numbers: Sequence[float],
+        offset: int,
+        time: float | None,
+        rank: int | None,
+        key: Any = None,
+    ) -> None:
+        """Take a row's numbers, in the order of its pairs. Rows of one `key` mean the same."""
+        tracker = self.tracker
+        if key is None:
+            key = key_of(row)
+        if self.section is not None and row.phase != "eval":
+            self._settle_section(row, numbers)
+        binding = self._bindings.get((key, self.section, tracker.explicit))
+        if binding is None:
+            binding = self._bind(row, (key, self.section, tracker.explicit))
+        # The common case, at once: a line with its step, ahead of the last one of its kind.
+        if (at := binding.step_at) >= 0 and tracker.explicit:
+            logger = binding.logger or tracker.loggers.get(binding.shape)
+            x = numbers[at]
+            if (
+                logger is not None
+                and x > logger.last >= 0
+                and logger.rank == rank
+                and not logger.base
+                and x > tracker.current
+            ):
+                binding.logger = logger
+                logger.rows += 1
+                logger.stride = x - logger.last
+                logger.last = tracker.current = tracker.printed = x
+                tracker.resuming = False
+                if binding.total_at >= 0 and numbers[binding.total_at] > 0:
+                    tracker.total = numbers[binding.total_at]
+                for index, append, factor in binding.values:
+                    append((x, numbers[index] * factor, offset))
+                tracker.rows += 1
+                if time is not None:
+                    tracker.timed(time, x, offset)
+                self.ending.went_on(x)
+                return
+        self._slowly(binding, numbers, offset, time, rank)
+
+    def batch(
+        self,
+        columns: Sequence[Sequence[str]],
+        offsets: Sequence[int],
+        times: Sequence[float | None],
+        rank: int | None,
+        key: Any,
+    ) -> bool:
+        """Take many lines of one shape at once, where they are the common case; else False.
+
+        `columns` holds the digits of each pair of the row, one string a line.
+        """
+        tracker = self.tracker
+        binding = self._bindings.get((key, self.section, tracker.explicit))
+        if binding is None or binding.step_at < 0 or not tracker.explicit or self.section:
+            return False
+        logger = binding.logger
+        if logger is None or logger.rank != rank or logger.base or logger.last < 0:
+            return False
+        steps = _floats(columns[binding.step_at])
+        values = [_floats(columns[index]) for index, _append, _factor in binding.values]
+        if not steps[0] > max(logger.last, tracker.current) or not all(map(lt, steps, steps[1:])):
+            return False
+        if binding.total_at >= 0:
+            if len(set(columns[binding.total_at])) > 1:
+                return False
+            total = float(columns[binding.total_at][0])
+            tracker.total = total if total > 0 else tracker.total
+        logger.rows += len(steps)
+        logger.stride = steps[-1] - (steps[-2] if len(steps) > 1 else logger.last)
+        logger.last = tracker.current = tracker.printed = steps[-1]
+        tracker.resuming = False
+        tracker.rows += len(steps)
+        for (_index, extend, factor), numbers in zip(binding.extends, values, strict=True):
+            if factor != 1.0:
+                numbers = [number * factor for number in numbers]
+            extend(zip(steps, numbers, offsets, strict=True))
+        for time, x, offset in zip(times, steps, offsets, strict=False):
+            if time is not None:
+                tracker.timed(time, x, offset)
+        if self.ending.fatal is not None or self.ending.finish:
+            for x in steps:
+                self.ending.went_on(x)
+        return True
+
+    def _slowly(
+        self,
+        binding: Binding,
+        numbers: Sequence[float],
+        offset: int,
+        time: float | None,
+        rank: int | None,
+    ) -> None:
+        tracker, row = self.tracker, binding.row
+        places = {
+            role: numbers[index]
+            for role, index in binding.places
+            if numbers[index] == numbers[index]
+        }
+        x: float | None
+        if row.kind == "bar":
+            x = tracker.bar(places, row.label)
+        elif binding.closing:
+            if tracker.rows and row.format in _CLOSING:
+                self.ending.finished(tracker.current)
+            x = max(tracker.current, 0.0)
+        else:
+            x = tracker.locate(places, row, binding.shape, rank)
+        if tracker.restarted_at is not None:
+            self.restarts.append((tracker.restarted_at, time, offset))
+            tracker.restarted_at = None
+        if x is None:
+            return
+        for index, append, factor in binding.values:
+            append((x, numbers[index] * factor, offset))
+        if row.format == "csv":
+            names = [row.pairs[index].name for index, _append, _factor in binding.values]
+            tracker.test_rows = int(bool(names) and all(n.startswith("test") for n in names))
+        if row.phase in {"eval", "summary"}:
+            return
+        if row.kind != "bar":
+            tracker.rows += 1
+            if time is not None:
+                tracker.timed(time, x, offset)
+        elif not binding.values:
+            return
+        self.ending.went_on(x)
+
+    def _settle_section(self, row: Row, numbers: Sequence[float]) -> None:
+        """A section of evaluation ends where training goes on."""
+        for role, index in self.tracker.places_at(row):
+            if role == "step" and row.kind != "bar" and numbers[index] > self.tracker.current:
+                self.section = None
+
+    def _bind(self, row: Row, key: Any) -> Binding:
+        tracker = self.tracker
+        places = tracker.places_at(row)
+        phased = row
+        if row.kind != "bar":
+            if row.phase is None and self.section == "eval":
+                phased = replace(row, phase="eval")
+            elif row.phase in {None, "train"} and tracker.sums_up(dict.fromkeys(dict(places), 0.0)):
+                phased = replace(row, phase="summary")
+        taken = tracker.position_indices(row)
+        values: list[tuple[int, Any, float]] = []
+        extends: list[tuple[int, Any, float]] = []
+        for index, pair in enumerate(row.pairs):
+            if index in taken:
+                continue
+            column = tracker.columns.get(pair.name, phased.phase, pair.unit)
+            if column is not None:
+                factor = tracker.columns.factor(column, pair.unit)
+                values.append((index, column.pending.append, factor))
+                extends.append((index, column.pending.extend, factor))
+        binding = Binding(phased, _shape(phased), places, values, extends, row.phase == "summary")
+        roles = dict(places)
+        simple = roles.keys() <= {"step", "total_steps"} and row.kind == "metrics"
+        if simple and phased.phase not in {"eval", "summary"} and row.format != "csv":
+            binding.step_at = roles.get("step", -1)
+            binding.total_at = roles.get("total_steps", -1)
+        if len(self._bindings) >= MAX_BINDINGS:
+            self._bindings.clear()
+        self._bindings[key] = binding
+        return binding
+
+    def copy(self) -> Recorder:
+        """An independent copy."""
+        other = Recorder()
+        other.tracker = self.tracker.copy()
+        other.ending = self.ending.copy()
+        other.section = self.section
+        other.block = list(self.block)
+        return other
+
+
+def _floats(texts: Sequence[str]) -> list[float]:
+    try:
+        return list(map(float, texts))
+    except ValueError:
+        return list(map(to_float, texts))
+
+
+def _shape(row: Row) -> str:
+    """Which way of printing steps a row belongs to."""
+    name = row.pairs[0].name if row.pairs else ""
+    for pair in row.pairs:
+        meaning = canonical(pair.name)[0]
+        if meaning.known and meaning.name == "step":
+            name = pair.name
+            break
+    return f"{row.format}:{name}:{row.phase or ''}"
