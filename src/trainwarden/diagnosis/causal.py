@@ -28,6 +28,8 @@ _FOLLOW = ("unexpected_end", "killed", "launcher_died", "stall")
 _CONSEQUENCES = {
     "zero_loss": ("loss_scale",),
     "dataloader_failure": ("host_oom", "rank_crash"),
+    "plateau": ("rl_zero_signal", "rl_length", "zero_loss", "silent_wrong", "lr_schedule"),
+    "idle_gpu": ("stall",),
 }
 """What some kinds follow from, where both are seen."""
 
@@ -74,6 +76,11 @@ def _recast(finding: Finding, role: Role) -> Finding:
 
 
 def _settle(view: View, findings: list[Finding]) -> list[Finding]:
+    kinds = {f.kind for f in findings if f.severity is not Severity.INFO}
+    findings = [
+        _recast(f, Role.CASCADE) if kinds & set(_CONSEQUENCES.get(f.kind, ())) else f
+        for f in findings
+    ]
     ended = [f for f in findings if f.kind in ENDINGS and f.severity is not Severity.INFO]
     causes = [
         f for f in ended if f.role is Role.INITIATING and f.kind not in (*_FOLLOW, "memory_leak")
@@ -89,8 +96,6 @@ def _settle(view: View, findings: list[Finding]) -> list[Finding]:
                 c.severity is Severity.CRITICAL and c.kind not in ("nan_loss",) for c in causes
             ):
                 finding = _recast(finding, Role.TEARDOWN)
-            elif any(cause.kind in _CONSEQUENCES.get(finding.kind, ()) for cause in causes):
-                finding = _recast(finding, Role.CASCADE)
             result.append(finding)
         return result
     followers = [f for f in ended if f.role in (Role.CASCADE, Role.TEARDOWN)]

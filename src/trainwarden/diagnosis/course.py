@@ -93,6 +93,8 @@ class Course:
     best_index: int
     noise: float
     """Scatter of single points about the level of the second half."""
+    drawdown: float
+    """The most that the running median had ever lost of its best so far, before `best`."""
 
     @property
     def gained(self) -> float:
@@ -136,6 +138,10 @@ def course_of(points: list[Point], direction: Direction) -> Course | None:
     levels = [median(values[start : start + width]) for start in starts]
     best = min(range(len(levels)), key=lambda i: sign * levels[i])
     middle = starts[best] + width // 2
+    drawdown, record = 0.0, levels[0]
+    for level in levels[: best + 1]:
+        record = min(record, level, key=lambda v: sign * v)
+        drawdown = max(drawdown, sign * (level - record))
     return Course(
         points=points,
         sign=sign,
@@ -146,4 +152,5 @@ def course_of(points: list[Point], direction: Direction) -> Course | None:
         best_step=points[middle].step,
         best_index=middle,
         noise=noise(values[n // 2 :] if n >= 16 else values),
+        drawdown=drawdown,
     )

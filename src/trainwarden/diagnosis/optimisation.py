@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import Course, Direction, course, even
+from trainwarden.diagnosis.course import Course, Direction, course, even, moved
 from trainwarden.diagnosis.rl import is_rl
 from trainwarden.diagnosis.text import figure, share
 from trainwarden.metrics.series import Series
@@ -154,8 +154,9 @@ def _left_its_level(view: View, name: str, found: Course) -> Finding | None:
     after = found.points[found.best_index + 1 :]
     if len(after) < 3 or found.gained <= 0:
         return None
-    # The last points all stand clearly above the best level, by the noise and by the gain.
-    margin = max(5 * found.noise, 0.25 * found.gained)
+    # The last points all stand clearly above the best level: by the noise, by the gain, and by
+    # how far this run's level had wandered back before without being lost.
+    margin = max(5 * found.noise, 0.25 * found.gained, 2.5 * found.drawdown)
     worst_recent = min(found.sign * (point.value - found.best) for point in found.recent_points)
     if found.lost < margin or worst_recent < 0.5 * margin:
         return None
@@ -170,7 +171,10 @@ def _left_its_level(view: View, name: str, found: Course) -> Finding | None:
     over = above is not None and found.recent >= above
     critical = lost >= 0.5 or over
     reinforced = is_rl(view)
-    since = next((p for p in after if found.sign * (p.value - found.best) > 0.5 * margin), after[0])
+    since = after[0]
+    for one, following in pairwise(after):
+        if found.sign * (one.value - found.best) <= margin:
+            since = following
     return Finding(
         kind="divergence",
         severity=Severity.CRITICAL if critical and not reinforced else Severity.WARNING,
@@ -203,8 +207,8 @@ def _turned_around(view: View, name: str, found: Course) -> Finding | None:
     if len(fall) < 3 or len(rise) < 4:
         return None
     gained, lost = fall[0] - fall[-1], rise[-1] - rise[0]
-    backwards = max((b - a for a, b in itertools.pairwise(fall)), default=0.0)
-    if any(b <= a for a, b in itertools.pairwise(rise)):
+    backwards = max((b - a for a, b in pairwise(fall)), default=0.0)
+    if any(b <= a for a, b in pairwise(rise)):
         return None
     if lost < 0.4 * gained or lost < 3 * max(backwards, 0.0) or gained <= 3 * backwards:
         return None
@@ -236,8 +240,7 @@ def _went_wrong_at_once(view: View, name: str, found: Course) -> Finding | None:
     rise = -found.net
     if rise < max(5 * found.noise, 0.1 * abs(found.early)) or found.lost < rise * 0.8:
         return None
-    moving = trend(found.points, ALPHA)
-    if moving is None or moving.direction != found.sign:
+    if moved(found.points, ALPHA) != found.sign:
         return None
     reinforced = is_rl(view)
     return Finding(
@@ -325,7 +328,7 @@ def detect_overfitting(view: View) -> Iterator[Finding]:
     if rise < max(3 * scatter, 0.02 * abs(low)) or min(p.value for p in after[-3:]) <= low:
         return
     moving = trend(points[best:], 0.05)
-    monotone = all(b.value > a.value for a, b in itertools.pairwise(after))
+    monotone = all(b.value > a.value for a, b in pairwise(after))
     if not (monotone or (moving is not None and moving.direction == 1)):
         return
     train_after = [p for p in even(training) if p.step >= points[best].step]
@@ -362,7 +365,7 @@ def detect_loss_scale(view: View) -> Iterator[Finding]:
     if not math.isfinite(last) or last > 1 or last <= 0 or top < 64 * last:
         return
     recent = [p.value for p in series.recent[-5:]]
-    if any(b > a for a, b in itertools.pairwise(recent)):
+    if any(b > a for a, b in pairwise(recent)):
         return
     yield Finding(
         kind="loss_scale",

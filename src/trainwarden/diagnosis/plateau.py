@@ -17,12 +17,12 @@ from trainwarden.diagnosis.base import View, whole
 from trainwarden.diagnosis.course import course_of, even, noise
 from trainwarden.diagnosis.optimisation import baseline_of, indicator_series
 from trainwarden.diagnosis.rl import is_rl
-from trainwarden.diagnosis.text import figure, share
+from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Point
 from trainwarden.metrics.trend import trend
 from trainwarden.records.finding import Finding, Severity
 
-STRETCHES = (0.2, 0.3, 0.4, 0.5)
+STRETCHES = tuple(share / 100 for share in range(20, 80, 5))
 """Shares of the run, ending now, that are tried."""
 ALPHA = 0.05
 """Level of the test for any remaining progress: low power is not to be taken for a plateau."""
@@ -41,7 +41,7 @@ def detect_plateau(view: View) -> Iterator[Finding]:
         return
     sign = 1 if direction == "decrease" else -1
     found = _never_learnt(view, name, points, sign)
-    if found is None and view.ended != "finished" and not is_rl(view):
+    if found is None and not is_rl(view):
         found = _stuck(view, name, points, sign)
     if found is not None:
         yield found
@@ -88,12 +88,14 @@ def _never_learnt(view: View, name: str, points: list[Point], sign: int) -> Find
 
 
 def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | None:
+    # The end of a schedule is flat by design: only what was logged at a high rate counts.
+    end = _end_of_high_rate(view)
+    if end is not None:
+        points = [point for point in points if point.step <= end]
     if len(points) < 3 * LEAST:
         return None
     now, total = points[-1].step, view.total_steps
-    if total and now >= 0.9 * total:
-        return None  # the end of a schedule is flat by design
-    if _rate_has_faded(view, now):
+    if end is None and (view.ended == "finished" or (total and now >= 0.9 * total)):
         return None
     origin = min(points[0].step, 0.0)
     whole_run = course_of(points, "decrease" if sign > 0 else "increase")
@@ -111,23 +113,23 @@ def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | N
         if before_from < warmup:
             continue
         scatter = noise([p.value for p in recent])
-        # Progress over a stretch: between the medians of its two outer thirds, scaled up.
-        past, past_error = _progress(before, sign, scatter)
-        present, present_error = _progress(recent, sign, scatter)
-        if past < 6 * past_error or past < 0.05 * whole_run.gained:
-            continue
-        if present + 3 * present_error > 0.25 * past:
+        if not _stopped(before, recent, sign, scatter, whole_run.gained):
             continue
         moving = trend(recent, ALPHA)
         if moving is None or moving.direction == -sign:
             continue
+        # Wandering makes medians less sure than independent scatter would.
+        scatter *= math.sqrt(max(1.0, moving.n / moving.effective_n))
+        if not _stopped(before, recent, sign, scatter, whole_run.gained):
+            continue
+        past, _ = _progress(before, sign, scatter)
         return Finding(
             kind="plateau",
             severity=Severity.WARNING,
             observations=view.cite(name, "median_recent", "median_early", "last"),
             since_step=whole(start),
-            summary=f"{name} shows no progress over the last {share(stretch)} of the run (since "
-            f"step {figure(start)}); it stands at {figure(whole_run.recent)}. The stretch before, "
+            summary=f"{name} shows no progress from step {figure(start)} to "
+            f"{figure(now)}; it stands at {figure(whole_run.recent)}. The stretch before, "
             f"as long on the logarithmic clock of learning curves, had gained {figure(past)}.",
             meaning="The run stopped learning all at once, unlike a curve that flattens out.",
             alternatives=(
@@ -143,6 +145,17 @@ def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | N
     return None
 
 
+def _stopped(
+    before: list[Point], recent: list[Point], sign: int, scatter: float, gained: float
+) -> bool:
+    """Whether a clear gain over the stretch before is followed by practically none."""
+    past, past_error = _progress(before, sign, scatter)
+    present, present_error = _progress(recent, sign, scatter)
+    if past < 6 * past_error or past < 0.05 * gained:
+        return False
+    return present + 3 * present_error < 0.25 * past
+
+
 def _progress(points: list[Point], sign: int, scatter: float) -> tuple[float, float]:
     """Gain over a stretch, by the medians of its outer thirds, with its standard error."""
     third = len(points) // 3
@@ -152,9 +165,11 @@ def _progress(points: list[Point], sign: int, scatter: float) -> tuple[float, fl
     return 1.5 * sign * (first - last), 1.5 * error
 
 
-def _rate_has_faded(view: View, now: float) -> bool:
-    """Whether the learning rate has come far down: little progress is then to be expected."""
+def _end_of_high_rate(view: View) -> float | None:
+    """The last step at which the learning rate was at least 0.3 of its peak, None if not known."""
     rates = view.series("learning_rate")
-    if rates is None or rates.maximum is None or rates.last is None:
-        return False
-    return 0 < rates.last.value < 0.3 * rates.maximum.value and rates.maximum.step < now
+    if rates is None or rates.maximum is None or rates.count < 10:
+        return None
+    least = 0.3 * rates.maximum.value
+    high = [point.step for point in rates.finite() if point.value >= least]
+    return max(high, default=None)

@@ -146,9 +146,10 @@ def detect_kl(view: View) -> Iterator[Finding]:
     found = course(series, "decrease")
     if series is None or found is None or len(found.points) < 20:
         return
-    middle = median(point.value for point in found.points[: len(found.points) // 2])
+    half = [point.value for point in found.points[: len(found.points) // 2]]
+    middle = median(half)
     high = found.recent > 1.0 and found.recent > 10 * max(abs(middle), 1e-3)
-    if not high or moved(found.points) != 1:
+    if not high or min(point.value for point in found.recent_points) <= max(half):
         return
     yield Finding(
         kind="rl_kl_explosion",
