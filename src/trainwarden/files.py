@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,27 +41,31 @@ def write_atomically(path: Path, text: str) -> None:
 
     Raises Trouble; then the old file stands as it was and nothing else is left.
     """
-    temporary = None
+    # One name, since only the holder of the job's lock writes: what a kill left is overwritten.
+    temporary = path.with_name(f".{path.name}.new")
     try:
-        handle, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".new"
-        )
-        with os.fdopen(handle, "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o644), "wb") as file:
             file.write(text.encode("utf-8", errors="replace"))
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise trouble("write", path, error) from error
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left in a folder that nobody writes to any more."""
+    for path in folder.glob(".*.new"):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
-from trainwarden.files import make_folder
+from trainwarden.files import make_folder, sweep
 from trainwarden.procedure import duties
 from trainwarden.procedure.beginning import (
     due_hypotheses,
@@ -132,6 +132,7 @@ class Session(CaseFile):
             state.monitor.abandoned.append(open_session)
             state.monitor.open_session = None
 
+        sweep(folder)
         note = f"session {open_session.session} was left unfinished and is set aside: {where}"
         return store.update(job, now, set_aside, "monitor"), [note]
 
