@@ -14,6 +14,9 @@ from trainwarden.records.finding import Severity
 from trainwarden.records.observation import Observation
 
 ALPHA = 0.01
+"""Level of the test for progress."""
+ALPHA_BEYOND = 0.05
+"""Its level where the loss already lies beyond what a model that learnt nothing would show."""
 LOSSES = ("loss", "eval_loss")
 _NOTHING = KeyIndicator(
     quantity="loss",
@@ -89,21 +92,21 @@ def _judge(writer: Writer, indicator: KeyIndicator) -> Judged:
     if found is None:
         return Judged("undecided", None, None, False, ())
     points = even(found[1])
-    tested = progress(points, indicator.direction, ALPHA)
     course = course_of(points, indicator.direction)
+    reference = _reference(writer, indicator)
+    margin = 3 * course.level_error if course is not None else 0.0
+    past = course is not None and (
+        reference is None or course.sign * (reference - course.recent) > margin
+    )
+    alpha = ALPHA_BEYOND if reference is not None and past else ALPHA
+    tested = progress(points, indicator.direction, alpha)
     verdict: str = tested.verdict
     better = 1 if indicator.direction == "increase" else -1
     if verdict in ("no", "undecided") and len(points) >= LEAST:
         # The trend test is safe against wandering and so misses some jumps between two levels.
         way = moved(points, ALPHA)
         verdict = "yes" if way == better else "against" if way == -better else verdict
-    beyond = False
-    if course is not None:
-        reference = _reference(writer, indicator)
-        margin = 3 * course.level_error
-        gained = course.net > margin
-        past = reference is None or course.sign * (reference - course.recent) > margin
-        beyond = gained and past
+    beyond = course is not None and course.net > margin and past
     names = [
         seen.id
         for stat in ("last", "median_recent", "median_early", "trend_slope", "trend_p", "first")
