@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 SETTLED = 3
 """So many rows after an error show that the run went on."""
-_SOFT = frozenset({"exception", "error"})
+_SOFT = frozenset({"exception", "error", "exit_code"})
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "grad_norm gnorm gradient_norm actor/grad_norm global_grad_norm grad_norm/total"
         " norm total_norm gradnorm grad_norms optim/total_grad_norm"
-        " | grad_norm_1 grad_norm_0 grad_l2 grad | critic/grad_norm",
+        " | grad_norm_1 grad_l2 grad | grad_norm_0 critic/grad_norm",
     ),
     "tokens_per_second": (
         "tokens/s",

@@ -128,7 +128,7 @@ class Recorder:
                 logger.stride = x - logger.last
                 logger.last = tracker.current = tracker.printed = x
                 tracker.resuming = False
-                if binding.total_at >= 0 and numbers[binding.total_at] > 0:
+                if binding.total_at >= 0 and numbers[binding.total_at] >= x:
                     tracker.total = numbers[binding.total_at]
                 for index, append, factor in binding.values:
                     append((x, numbers[index] * factor, offset))
@@ -166,7 +166,9 @@ class Recorder:
             if len(set(columns[binding.total_at])) > 1:
                 return False
             total = float(columns[binding.total_at][0])
-            tracker.total = total if total > 0 else tracker.total
+            if total < steps[-1]:
+                return False
+            tracker.total = total
         logger.rows += len(steps)
         logger.stride = steps[-1] - (steps[-2] if len(steps) > 1 else logger.last)
         logger.last = tracker.current = tracker.printed = steps[-1]
@@ -229,6 +231,9 @@ class Recorder:
 
     def _settle_section(self, row: Row, numbers: Sequence[float]) -> None:
         """A section of evaluation ends where training goes on."""
+        if row.phase == "train":
+            self.section = None
+            return
         for role, index in self.tracker.places_at(row):
             if role == "step" and row.kind != "bar" and numbers[index] > self.tracker.current:
                 self.section = None
@@ -242,6 +247,11 @@ class Recorder:
                 phased = replace(row, phase="eval")
             elif row.phase in {None, "train"} and tracker.sums_up(dict.fromkeys(dict(places), 0.0)):
                 phased = replace(row, phase="summary")
+            elif row.phase is None and not {"step", "epoch_step"} & dict(places).keys():
+                taken = tracker.position_indices(row)
+                owns = {canonical(p.name)[1] for i, p in enumerate(row.pairs) if i not in taken}
+                if owns == {"eval"}:
+                    phased = replace(row, phase="eval")
         taken = tracker.position_indices(row)
         values: list[tuple[int, Any, float]] = []
         extends: list[tuple[int, Any, float]] = []

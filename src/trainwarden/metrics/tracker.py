@@ -149,7 +149,7 @@ class Tracker:
 
     def _totals(self, places: dict[str, float]) -> None:
         total = places.get("total_steps")
-        if total is not None and total > 0 and "step" in places:
+        if total is not None and total >= places.get("step", total + 1):
             self.total = total
         if (epochs := places.get("total_epochs")) is not None and epochs > 0:
             self.total_epochs = epochs

@@ -55,11 +55,11 @@ class PrintedDict:
         names = {pair.name for pair in pairs}
         if names & _SUMMARY:
             return Row(self.name, pairs, "summary", loose=loose)
-        if not measured(pairs):
-            return None
         phase = phase_of(lead, re.findall(r"[A-Za-z]+", lead)) if lead.strip() else None
         if phase == "summary" and "alid" in lead:
             phase = "eval"
+        if not (measured(pairs) or (phase == "eval" and pairs)):
+            return None
         rest = closing + 1 if closing > 0 and text[closing + 1 :].strip(" \"'") else None
         return Row(
             self.name, pairs, phase, loose=loose, repeatable=rest is None and closing > 0, rest=rest

@@ -79,7 +79,7 @@ _HINTS = (
     ),
     *("kl", "entropy", "mem", "rss", "cost", "update", "round", "ndcg", "auc", "bleu", "f1", "map"),
     *("rmse", "mae", "prec", "recall", "score", "throughput", "ips", "/sec", "ples/s", "ges/s"),
-    "it/s",
+    *("it/s", "hellaswag", "mmlu"),
 )
 _IN_KEY = re.compile(r"\)\s*[:=]")
 _TOTALS = re.compile(
@@ -113,6 +113,8 @@ class Pairs:
         if not pairs:
             return None
         phase = phase_of(body, residual)
+        if phase == "eval" and any(canonical(pair.name)[1] for pair in pairs):
+            phase = None  # names that tell their own phase: the line holds several
         if not acceptable(pairs, residual, body):
             return None
         return Row(self.name, pairs, phase, loose=loose, repeatable=True)
@@ -160,6 +162,8 @@ def scan(
             name, position = after[1], after.end()
         if not name and counted and gap.strip() == "=":
             name = counted  # HellaSwag: 2515/10042 = 0.2504
+            if pairs and pairs[-1].name == counted and (span := pairs.pop().span):
+                loose.append(span)
         counted = name if total is not None and canonical(name)[0].role != "position" else ""
         if (
             counted
@@ -269,9 +273,9 @@ def phase_of(body: str, residual: list[str]) -> Phase | None:
     if _SUMMARY.search(body.lstrip()):
         return "summary"
     words = " ".join(residual)
-    if _PHASE_EVAL.search(words) or re.match(r"\s*Epoch\((?:val|test)\)", body):
+    if _PHASE_EVAL.search(words) or re.match(r"\s*(?:Epoch|Iter)\((?:val|test)\)", body):
         return "eval"
-    if _PHASE_TRAIN.search(words):
+    if _PHASE_TRAIN.search(words) or re.match(r"\s*(?:Epoch|Iter)\(train\)", body):
         return "train"
     return None
 
