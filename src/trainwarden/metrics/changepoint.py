@@ -143,23 +143,25 @@ def level_shifts(
     kept = _without_pauses(y)
     x, y = x[kept], y[kept]
 
-    def search(a: int, b: int, room: int) -> list[tuple[int, float]]:
+    def search(a: int, b: int, level: float, room: int) -> list[tuple[int, float]]:
         if room <= 0 or b - a < 2 * EDGE:
             return []
         at, p_value = _split(y[a:b])
         at += a
         left, right = y[a:at], y[at:b]
-        if p_value >= alpha or not len(left):
-            return []
-        old, new = float(np.median(left)), float(np.median(right))
+        old, new = (float(np.median(part)) if len(part) else 0.0 for part in (left, right))
         spread = _scale(np.concatenate([left - old, right - new]))
-        if abs(new - old) < max(least * abs(old), spread) or new == old:
+        if p_value < level and new != old and abs(new - old) >= max(least * abs(old), spread):
+            later = search(at, b, level, room - 1)
+            return [*search(a, at, level, room - 1 - len(later)), (at, p_value), *later]
+        if b - a < 8 * EDGE or level < alpha / 4:
             return []
-        later = search(at, b, room - 1)
-        earlier = search(a, at, room - 1 - len(later))
-        return [*earlier, (at, p_value), *later]
+        # A rise that fell again hides in the whole; each half shows one of them.
+        middle = (a + b) // 2
+        later = search(middle, b, level / 2, room)
+        return [*search(a, middle, level / 2, room - len(later)), *later]
 
-    found = search(0, len(y), most)
+    found = search(0, len(y), alpha, most)
     cuts = [0, *(at for at, _ in found), len(y)]
     shifts = []
     for index, (at, p_value) in enumerate(found):
@@ -176,26 +178,43 @@ def level_shift(points: Pairs, alpha: float = 0.01, least: float = 0.1) -> Shift
     return shifts[-1] if shifts else None
 
 
+def _before(y: Array, window: int) -> tuple[Array, Array]:
+    """Median and deviation of up to `window` values before each; NaN for the first `EDGE`."""
+    import numpy as np
+
+    floor = resolution(y)
+    centre, scale = np.full(len(y), math.nan), np.full(len(y), math.nan)
+
+    def look(past: Array, rows: slice) -> None:
+        middle = np.median(past, axis=1, keepdims=True)
+        steps = np.diff(past, axis=1)
+        moved = np.median(np.abs(steps - np.median(steps, axis=1, keepdims=True)), axis=1)
+        # A steep fall spreads a window's values without being noise: differences don't mind.
+        apart = np.maximum(np.median(np.abs(past - middle), axis=1), moved / math.sqrt(2))
+        centre[rows] = middle[:, 0]
+        scale[rows] = np.maximum(1.4826 * apart, floor)
+
+    for i in range(EDGE, min(window, len(y))):
+        look(y[None, :i], slice(i, i + 1))
+    if len(y) > window:
+        look(np.lib.stride_tricks.sliding_window_view(y[:-1], window), slice(window, len(y)))
+    return centre, scale
+
+
 def robust_z(values: Any, window: int = 32) -> Array:
     """How far each value stands from the median of up to `window` before it, in deviations.
 
-    The deviation is the scaled MAD of those values, at least what the printed precision shows.
-    The first 8 are 0: nothing to compare with. NaN and infinities give NaN.
+    The deviation is the scaled MAD of those values (or of their differences, where larger), at
+    least what the printed precision shows. The first 8 finite values are 0: nothing to compare
+    with. NaN and infinities give NaN and are no part of any window.
     """
     import numpy as np
 
     y = np.asarray(values, dtype=float)
-    z = np.zeros(len(y))
-    floor = resolution(y)
-    for i in range(len(y)):
-        past = y[max(0, i - window) : i]
-        past = past[np.isfinite(past)]
-        if not math.isfinite(y[i]):
-            z[i] = math.nan
-        elif len(past) >= EDGE:
-            # A steep fall spreads a window's values without being noise: differences don't mind.
-            scale = max(_scale(past), _scale(np.diff(past)) / math.sqrt(2), floor)
-            z[i] = (y[i] - float(np.median(past))) / scale
+    z = np.full(len(y), math.nan)
+    finite = np.isfinite(y)
+    centre, scale = _before(y[finite], window)
+    z[finite] = np.nan_to_num((y[finite] - centre) / scale, nan=0.0)
     return z
 
 
@@ -213,10 +232,16 @@ def spikes(points: Pairs, threshold: float = 8.0, window: int = 32) -> list[Spik
         return []
     y = np.log(raw) if float(raw.min()) > 0 else raw
     floor = resolution(y)
+    centres, scales = _before(y, window)
+    suspect = (y - centres) / scales > threshold / 2
     found: list[Spike] = []
     normal: list[float] = list(y[:EDGE])
     i = EDGE
     while i < len(y):
+        if not suspect[i]:
+            normal.append(float(y[i]))
+            i += 1
+            continue
         past = np.array(normal[-window:])
         centre = float(np.median(past))
         scale = max(_scale(past), _scale(np.diff(past)) / math.sqrt(2), floor)

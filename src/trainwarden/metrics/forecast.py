@@ -15,9 +15,10 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from trainwarden.metrics.trend import Pairs, _arrays, t_quantile
+from trainwarden.metrics.trend import Pairs, _arrays, inflation, t_quantile
 
 if TYPE_CHECKING:
     from trainwarden.metrics.trend import Array
@@ -34,6 +35,8 @@ PREDICTORS = (
 )
 """Kind, and the share of the past (by count) that it looks at."""
 ORIGINS = 24
+BLOCKS = 24
+"""Longer windows are gathered into so many blocks before a line is fitted."""
 PRIOR_SPREAD = 0.12
 """Relative spread of a run's rate from check to check where nothing is known of it: a rule of
 thumb, given the weight of two observations."""
@@ -91,6 +94,24 @@ def current(points: Pairs) -> tuple[Array, Array]:
     return x[kept], y[kept]
 
 
+@lru_cache(maxsize=64)
+def _pairs(n: int) -> tuple[Any, Any]:
+    import numpy as np
+
+    return np.triu_indices(n, 1)
+
+
+def _median(values: Array) -> float:
+    """The median, without the overhead of numpy's own on short arrays."""
+    import numpy as np
+
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return float(ordered[middle])
+    return float(ordered[middle - 1] + ordered[middle]) / 2
+
+
 def _predict(kind: str, share: float, x: Array, y: Array, at: float) -> float:
     """What one predictor says of `at` from the past `x`, `y`."""
     import numpy as np
@@ -98,22 +119,21 @@ def _predict(kind: str, share: float, x: Array, y: Array, at: float) -> float:
     n = len(x)
     window = max(1 if kind == "level" else 3, math.ceil(share * n))
     if kind == "level" or n < 4:
-        return float(np.median(y[-(window if kind == "level" else 3) :]))
+        return _median(y[-(window if kind == "level" else 3) :])
     xs, ys = x[-window:], y[-window:]
-    if len(xs) > 24:
-        edges = np.linspace(0, len(xs), 25).astype(int)
-        pairs = list(itertools.pairwise(edges))
-        xs = np.array([xs[a:b].mean() for a, b in pairs])
-        ys = np.array([np.median(ys[a:b]) for a, b in pairs])
+    if (size := window // BLOCKS) > 1:
+        xs = xs[-size * BLOCKS :].reshape(BLOCKS, size).mean(axis=1)
+        ys = np.median(ys[-size * BLOCKS :].reshape(BLOCKS, size), axis=1)
+    elif window > BLOCKS:
+        xs, ys = xs[window % 2 :: 2], ys[window % 2 :: 2]
     if kind == "log":
         xs, at = np.log(xs), math.log(at)
-    i, j = np.triu_indices(len(xs), 1)
-    slope = float(np.median((ys[j] - ys[i]) / (xs[j] - xs[i])))
+    i, j = _pairs(len(xs))
+    slope = _median((ys[j] - ys[i]) / (xs[j] - xs[i]))
     if kind == "damped":
         # Half of the recent slope, from the latest level.
-        recent = float(np.median(y[-max(1, window // 3) :]))
-        return recent + 0.5 * slope * (at - float(xs[-1]))
-    return float(np.median(ys - slope * xs)) + slope * at
+        return _median(y[-max(1, window // 3) :]) + 0.5 * slope * (at - float(xs[-1]))
+    return _median(ys - slope * xs) + slope * at
 
 
 def _backtest(x: Array, y: Array, ratio: float) -> tuple[Array, Array, int]:
@@ -176,7 +196,7 @@ def forecast(points: Pairs, at_step: float, level: float = 0.9) -> Interval | No
     errors, weights, origins = _backtest(x, y, ratio)
     if len(weights) < 3:
         center = float(y[-1])
-        half = 1.5 * float(np.ptp(y)) + 0.3 * abs(center)
+        half = 1.5 * float(np.ptp(y)) + (0.5 if n <= 3 else 0.3) * abs(center)
         basis = f"last value, wide for want of history ({n} points): a rule of thumb"
     else:
         score = np.abs(errors) @ weights / weights.sum()
@@ -191,25 +211,27 @@ def forecast(points: Pairs, at_step: float, level: float = 0.9) -> Interval | No
         effective = float(weights.sum() ** 2 / (weights**2).sum())
         rank = min(1.0, level + (1 - level) * 0.2 + 0.5 / effective)
         at_rank = min(int(np.searchsorted(mass, rank)), len(missed) - 1)
-        half = float(missed[order][at_rank]) * (1 + 1.5 / math.sqrt(origins))
-        half = math.hypot(half, 2 * disagreement)
+        # Errors of one sign for many origins in a row are worth few independent ones.
+        independent = max(1.0, len(missed) / inflation(share @ errors, 1))
+        half = float(missed[order][at_rank]) * (1 + 1 / math.sqrt(min(independent, origins)))
+        # Half a per cent of the run's range at the least: noiseless curves bend, too.
+        half = max(math.hypot(half, 2 * disagreement), 0.005 * float(np.ptp(y)))
         kind, part = PREDICTORS[int(np.argmin(score))]
         basis = (
             f"own history of {n} points to step {x[-1] + start:g}, mostly {kind} over its last "
             f"{part:.0%}; width from {origins} back-tests at {ratio:.3g} times the distance"
         )
-    low, high = center - half - precision, center + half + precision
-    if float(y.min()) >= 0:
-        # What was never negative in the run is not expected to become so.
-        low, center, high = max(low, 0.0), max(center, 0.0), max(high, precision)
-    return Interval(low, high, center, basis)
+    # What was never negative in the run is not expected to become so.
+    least = 0.0 if float(y.min()) >= 0 else -math.inf
+    center = max(center, least)
+    return Interval(max(center - half - precision, least), center + half + precision, center, basis)
 
 
 def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
     """Steps a second over the next while, from looks (unix seconds, step) in order of time.
 
     The spread is that of the rates between successive looks, pauses for evaluation and
-    checkpoints included, joined with `PRIOR_SPREAD`. None with fewer than two looks.
+    checkpoints included, joined with `PRIOR_SPREAD`. None where no two looks show any progress.
     """
     looks: list[tuple[float, float]] = []
     for time, step in ((row[0], row[1]) for row in rows):
@@ -222,7 +244,7 @@ def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
         return None
     moving = [rate for rate in rates if rate > 0][-8:]
     if not moving:
-        return Rate(0.0, 0.0, 0.0, len(rates))
+        return None
     # The latest look weighs most: what slowed down stays slow until seen otherwise.
     weights = [2.0 ** (index - len(moving)) for index in range(len(moving))]
     middle = sum(w * math.log(r) for w, r in zip(weights, moving, strict=True)) / sum(weights)

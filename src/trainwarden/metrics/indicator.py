@@ -219,10 +219,17 @@ def _with_baseline(
     quantity: str, direction: Direction, why: str, series: Mapping[str, Series], facts: Facts
 ) -> Indicator:
     chance, chance_source = chance_level(quantity, facts)
-    # The first values are the run's own start: a pretrained model begins well beyond chance.
+    # A pretrained model begins well beyond chance, and is held against its own start.
     begun = first_level(series.get(quantity))
     baseline, source, thumb = chance, chance_source, False
-    if begun and (chance is None or (begun[0] < chance) == (direction == "decrease")):
+    logged = series[quantity].first if begun else None
+    beyond = chance is None or logged is None
+    if chance is not None and logged is not None:
+        if direction == "decrease":
+            beyond = logged.value < 0.7 * chance
+        else:
+            beyond = logged.value > chance + 0.3 * (1 - chance)
+    if begun and beyond:
         baseline, source = begun
     elif chance is None:
         source = "nothing logged and no vocabulary or class count known: the first logged value"

@@ -233,7 +233,9 @@ def _detrended(y: Array) -> Array:
     i, j = np.triu_indices(n, 1)
     rise = y[j] - y[i]
     best, least = y, math.inf
-    for x in (position, np.sqrt(position), np.log(position), -1 / position):
+    bends = (np.sqrt(position), np.log(position), -1 / position)
+    falls = (-np.exp(-rate * position / n) for rate in (4, 12))
+    for x in (position, *bends, *falls):
         residuals = y - float(np.median(rise / (x[j] - x[i]))) * x
         spread = float(np.abs(residuals - np.median(residuals)).mean())
         if spread < least:

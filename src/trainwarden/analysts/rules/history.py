@@ -48,8 +48,8 @@ class History:
     @classmethod
     def of(cls, briefing: Briefing) -> History | None:
         """The job's history; None in a first session."""
-        readings = tuple(reading for reading in briefing.past if reading.series)
-        if not readings:
+        readings = briefing.past
+        if not any(reading.bytes for reading in readings):
             return None
         history = cls(readings, briefing.facts)
         for row in briefing.state.monitor.samples if briefing.state else []:
@@ -61,6 +61,14 @@ class History:
                 if math.isfinite(value) and (not rows or when > rows[-1][0]):
                     rows.append((when, float(value)))
         return history
+
+    @property
+    def ended(self) -> str:
+        """How the main log had ended; `running` where it says finished well before its plan."""
+        ended, total = self.main.ended, self.total
+        if ended == "finished" and total and 0 < self.last_step < 0.9 * total:
+            return "running"
+        return ended
 
     @property
     def main(self) -> Reading:

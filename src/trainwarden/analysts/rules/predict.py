@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trainwarden.analysts.rules.history import History, planned_steps, spacing
 from trainwarden.evidence.config import TrainingFacts
@@ -42,6 +43,28 @@ ABOVE_CHANCE = 1.3
 """How far above a uniform guess an untrained model's loss may be: a rule of thumb."""
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """A learning-rate schedule with its numbers."""
+
+    name: str
+    peak: float
+    total: float | None
+    warmup: float
+    minimum: float
+
+    def at(self, step: float) -> float:
+        """The rate at a step; NaN where the schedule cannot tell."""
+        value = learning_rate_at(step, self.peak, self.total, self.warmup, self.name, self.minimum)
+        return math.nan if value is None else value
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} schedule, peak {self.peak:g}, warm-up {self.warmup:g}, "
+            f"total {self.total or 0:g}, minimum {self.minimum:g},"
+        )
+
+
 def predict(briefing: Briefing) -> tuple[Prediction, ...]:
     """Predict progress, learning and resources before anything of this session was read."""
     history = History.of(briefing)
@@ -64,7 +87,7 @@ def _from_config(briefing: Briefing) -> Iterator[Prediction]:
         which = "max_steps" if facts.max_steps else "epochs"
         basis = f"planned length {total} steps ({_source(facts, which)})"
     yield Prediction(quantity="step", low=0, high=total, level=LEVEL, basis=basis)
-    indicator = key_indicator({}, facts, briefing.header.job.guidance)
+    indicator = key_indicator({}, facts, _guidance(briefing))
     yield _first_learning(indicator)
     if facts.learning_rate and facts.learning_rate > 0:
         yield _first_learning_rate(facts)
@@ -74,6 +97,11 @@ def _from_config(briefing: Briefing) -> Iterator[Prediction]:
     basis = "a run that is to be watched is taken to have a process: nothing of it was seen yet"
     yield Prediction(quantity="process.alive", one_of=(True,), level=0.8, basis=basis)
     yield _power()
+
+
+def _guidance(briefing: Briefing) -> str | None:
+    said = briefing.state.monitor.user_guidance if briefing.state else []
+    return briefing.header.job.guidance or (said[-1] if said else None)
 
 
 def _power() -> Prediction:
@@ -108,18 +136,14 @@ def _first_learning(indicator: Indicator) -> Prediction:
     return Prediction(quantity=name, low=-1e12, high=1e12, level=LEVEL, basis=basis)
 
 
-def _schedule(facts: TrainingFacts, total: int | None, step: float) -> float | None:
+def _configured(facts: TrainingFacts, total: int | None) -> Schedule | None:
     if not facts.learning_rate:
         return None
     warmup = facts.warmup_steps
     if warmup is None:
         warmup = math.ceil((facts.warmup_ratio or 0.0) * total) if total else 0
-    try:
-        return learning_rate_at(
-            step, facts.learning_rate, total, warmup, facts.schedule, facts.min_learning_rate
-        )
-    except (ValueError, OverflowError):
-        return None
+    name = facts.schedule or "linear"
+    return Schedule(name, facts.learning_rate, total, warmup, facts.min_learning_rate or 0.0)
 
 
 def _first_learning_rate(facts: TrainingFacts) -> Prediction:
@@ -145,7 +169,7 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
     now = briefing.now.timestamp()
     facts = briefing.facts
     calibration = briefing.state.monitor.calibration if briefing.state else {}
-    ended = history.main.ended
+    ended = history.ended
     step, paced = history.step_at(now)
     if ended == "finished":
         last = history.last_step
@@ -163,7 +187,7 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
         basis=step.basis,
     )
     names = {n: s for reading in reversed(history.readings) for n, s in reading.series.items()}
-    indicator = key_indicator(names, facts, briefing.header.job.guidance)
+    indicator = key_indicator(names, facts, _guidance(briefing))
     evaluated = sorted(name for name in names if name.startswith("eval_"))
     chosen = dict.fromkeys((indicator.quantity, *METRICS, *evaluated))
     count = 0
@@ -219,6 +243,9 @@ def _metric(series: Series, step: Interval, stays: bool) -> Prediction | None:
         last.value,
         f"last value, of step {last.step:g}; no newer one is due by step {step.high:g}",
     )
+    if step.high < last.step - gap:
+        # The log counts this metric otherwise than the run's steps.
+        step = Interval(last.step + gap, last.step + gap, last.step + gap, step.basis)
     if step.high < last.step + gap:
         expected = kept
     else:
@@ -234,13 +261,17 @@ def _metric(series: Series, step: Interval, stays: bool) -> Prediction | None:
         expected = Interval(
             low, high, middle.center, f"at step {at[len(at) // 2]:g}: {middle.basis}"
         )
+    low, high, basis = expected.low, expected.high, expected.basis
+    if series.name == "loss_scale":
+        low, high = min(low, last.value / 2), max(high, 2 * last.value)
+        basis += "; scalers halve it on overflow and double it after a while without"
     return Prediction(
         quantity=series.name,
-        low=expected.low,
-        high=expected.high,
+        low=low,
+        high=high,
         unit=series.unit,
         level=LEVEL,
-        basis=expected.basis,
+        basis=basis,
     )
 
 
@@ -248,41 +279,75 @@ def _range(step: Interval) -> tuple[float, float, float]:
     return step.low, step.center, step.high
 
 
+def _schedules(history: History, facts: TrainingFacts, series: Series) -> Iterator[Schedule]:
+    """The config's schedule, then what usual schedules would be with the peak that was logged."""
+    configured = _configured(facts, history.total)
+    if configured is not None and facts.schedule:
+        yield configured
+    points = series.finite()
+    top = max(points, key=lambda point: point.value)
+    falling = [point for point in points if point.step > top.step and point.value < top.value]
+    if history.total is None or len(falling) < 8 or points[-1].value > 0.995 * top.value:
+        return
+    minima = {facts.min_learning_rate or 0.0, 0.0, 0.1 * top.value}
+    for name in ("linear", "cosine"):
+        for least in sorted(minima):
+            yield Schedule(name, top.value, history.total, max(0.0, top.step - 1), least)
+
+
 def _learning_rate(history: History, facts: TrainingFacts, step: Interval) -> Prediction | None:
     series = history.series("learning_rate")
     points = series.finite()[-200:] if series else []
     if series is None or not points:
         return None
-    peak = facts.learning_rate or max(point.value for point in points)
-    said = [_schedule(facts, history.total, point.step) for point in points]
-    errors = sorted(
-        abs(value - point.value)
-        for value, point in zip(said, points, strict=True)
-        if value is not None
-    )
-    # The schedule counts where it tells what was logged, but for one printed step more or less.
-    if len(errors) < max(3, len(points) // 2) or errors[int(0.9 * len(errors))] > 0.02 * peak:
-        return _metric(series, step, stays=history.main.ended in {"crashed", "interrupted"})
-    reach = history.cadence + 1
-    low, high = max(0.0, step.low - reach), step.high + reach
-    grid = [low + (high - low) * k / 64 for k in range(65)]
-    values = [v for s in grid if (v := _schedule(facts, history.total, s)) is not None]
-    slack = 1.5 * errors[int(0.9 * len(errors))] + 1e-4 * peak
-    return Prediction(
-        quantity="learning_rate",
-        low=max(0.0, min(values) - slack),
-        high=max(values) + slack,
-        level=LEVEL,
-        basis=clean(f"the {facts.schedule} schedule of the config", 120)
-        + f" between steps {low:.0f} and {high:.0f}, which tells the {len(points)} latest logged "
-        f"rates to within {errors[int(0.9 * len(errors))]:.2g}",
-    )
+    for schedule in _schedules(history, facts, series) if len(points) >= 8 else ():
+        errors = sorted(abs(schedule.at(point.step) - point.value) for point in points)
+        error = errors[int(0.9 * (len(errors) - 1))]
+        # It counts where it tells what was logged, but for one printed step more or less.
+        if error > 0.01 * schedule.peak:
+            continue
+        reach = history.cadence + 1
+        low, high = max(0.0, step.low - reach), step.high + reach
+        values = [schedule.at(low + (high - low) * k / 64) for k in range(65)]
+        slack = 1.5 * error + 1e-4 * schedule.peak
+        return Prediction(
+            quantity="learning_rate",
+            low=max(0.0, min(values) - slack),
+            high=max(values) + slack,
+            level=LEVEL,
+            basis=clean(
+                f"{schedule} between steps {low:.0f} and {high:.0f}, which tells the "
+                f"{len(points)} latest logged rates to within {error:.2g}"
+            ),
+        )
+    expected = _metric(series, step, stays=history.ended in {"crashed", "interrupted"})
+    if expected is None or expected.low is None or expected.high is None:
+        return expected
+    last = points[-1].value
+    if len(points) < 4:
+        most = max(10 * last, expected.high) if not facts.learning_rate else facts.learning_rate
+        remark = "; a warm-up may be under way, so up to " + (
+            "the config's peak" if facts.learning_rate else "ten times as much: a rule of thumb"
+        )
+        update = {
+            "low": 0.0,
+            "high": max(1.01 * most, expected.high),
+            "basis": expected.basis + remark,
+        }
+        return expected.model_copy(update=update)
+    if last > points[len(points) // 2].value and last >= 0.999 * max(p.value for p in points):
+        # A warm-up ends, and nothing logged tells when.
+        remark = "; it rises, and such a warm-up may end any time, to stay or to fall slowly"
+        update = {"low": min(expected.low, 0.9 * last), "basis": expected.basis + remark}
+        return expected.model_copy(update=update)
+    return expected
 
 
 def _life(history: History, step: Interval, paced: bool) -> Iterator[Prediction]:
     """Whether the run has ended by now, as its log and its processes will tell."""
-    ended, total = history.main.ended, history.total
+    ended, total = history.ended, history.total
     end = None if total is None else total - history.cadence - 1
+    looks = max(1, len(history.looks))
     if ended == "finished":
         yield Prediction(
             quantity="log.ended", one_of=(ended,), level=0.95, basis="it had when last read"
@@ -297,15 +362,19 @@ def _life(history: History, step: Interval, paced: bool) -> Iterator[Prediction]
         )
         basis, alive, level = f"the log had ended as {ended}", False, 0.7
     elif not paced or end is None or step.high < end:
+        # Laplace's rule of succession: it went on at each of so many looks.
+        level = min(0.95, (looks + 1) / (looks + 2))
         yield Prediction(
             quantity="log.ended",
-            one_of=("running", "unknown"),
-            level=LEVEL,
-            basis="it ran when last seen and is not due to end by now"
-            if paced
-            else "it ran when last seen; when it is due to end is not known",
+            one_of=("running", "unknown")
+            if end is not None
+            else ("running", "unknown", "finished"),
+            level=level,
+            basis=f"it ran at {looks} looks and is not due to end by now"
+            if paced and end is not None
+            else f"it ran at {looks} looks; when it is due to end is not known",
         )
-        basis, alive, level = "the run is not due to end by now", True, LEVEL
+        basis, alive = "the run is not known to be due to end by now", True
     else:
         due = step.low >= end
         yield Prediction(
