@@ -17,7 +17,7 @@ ONSET = {
     "divergence": 0.45,
     "plateau": 0.25,
     "stall": 0.5,
-    "crash": 0.7,
+    "crash": 0.75,
     "oom": 0.5,
     "slow": 0.45,
     "leak": 0.25,

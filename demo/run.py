@@ -189,7 +189,7 @@ def watch(training: Training, fault: str | None) -> list[Look]:
     training.wait(0.2)
     session("early on", True)
     if fault == "crash":
-        training.wait(0.55)
+        training.wait(0.4)
     elif fault == "oom":
         training.wait(onset + 0.02)
     else:
