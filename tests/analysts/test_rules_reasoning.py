@@ -293,6 +293,14 @@ def test_playbook_knows_every_kind_and_is_whole() -> None:
         assert len({e["dimension"] for e in entries}) == 3, group
         for entry in entries:
             assert entry["counter_hypothesis"] != entry["statement"]
+            for name in (
+                "statement",
+                "action",
+                "expected_outcome",
+                "failure_criterion",
+                "counter_hypothesis",
+            ):
+                assert len(str(entry[name]).split()) >= duties.FEWEST_WORDS, entry[name]
 
 
 def test_writer_never_says_a_number_that_is_not_there() -> None:

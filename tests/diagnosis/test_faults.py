@@ -14,7 +14,7 @@ from trainwarden.evidence.config import TrainingFacts
 from trainwarden.records.finding import CEILINGS, Finding, Role, Severity
 from trainwarden.records.observation import Disagreement, Trust
 
-SEEDS = range(6)
+SEEDS = range(4)
 
 
 def named(one: View) -> dict[str, Finding]:

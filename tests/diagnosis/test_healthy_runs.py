@@ -20,9 +20,9 @@ def loud(one: View) -> list[str]:
     return [f"{f.kind}: {f.summary}" for f in diagnose(one) if f.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(18))
 def test_learning_run_at_any_moment(seed: int) -> None:
-    for points in (3, 12, 40, 90, 180, 300, 390):
+    for points in (3, 12, 40, 90, 180, 390):
         run = train(
             seed, points, noise=(0.02, 0.05, 0.15)[seed % 3], memory=(0, 0.5, 0.9)[seed % 3]
         )

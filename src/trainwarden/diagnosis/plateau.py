@@ -26,7 +26,7 @@ STRETCHES = tuple(share / 100 for share in range(20, 80, 5))
 """Shares of the run, ending now, that are tried."""
 ALPHA = 0.05
 """Level of the test for any remaining progress: low power is not to be taken for a plateau."""
-LEAST = 24
+LEAST = 9
 """Points that a stretch needs."""
 
 
@@ -92,7 +92,7 @@ def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | N
     end = _end_of_high_rate(view)
     if end is not None:
         points = [point for point in points if point.step <= end]
-    if len(points) < 3 * LEAST:
+    if len(points) < 30:
         return None
     now, total = points[-1].step, view.total_steps
     if end is None and (view.ended == "finished" or (total and now >= 0.9 * total)):

@@ -13,7 +13,9 @@ from trainwarden.metrics.series import Series
 from trainwarden.records.finding import Finding, Severity
 
 SLOWER = 1.25
-"""A lasting slow-down from this factor on is told."""
+"""A lasting slow-down from this factor on is told; on shared machines it comes and goes."""
+MUCH_SLOWER = 1.5
+"""From here on it is a warning. Both are rules of thumb."""
 RATES = ("tokens_per_second", "samples_per_second", "steps_per_second")
 
 
@@ -52,7 +54,7 @@ def detect_slower(view: View) -> Iterator[Finding]:
     shift, slower = shifted
     yield Finding(
         kind="step_time_regression",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if slower >= MUCH_SLOWER else Severity.INFO,
         observations=view.cite(series.name, "shift_before", "shift_after", "last"),
         since_step=whole(shift.step),
         summary=f"{series.name} went from {figure(shift.before)} to {figure(shift.after)} "
