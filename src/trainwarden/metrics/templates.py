@@ -12,8 +12,9 @@ from trainwarden.metrics.values import NUMBER
 
 _SPACES = re.compile(r"(?:\\ )+")
 _DIGITS = re.compile(r"\d+")
-_LOOSE = rf"(?:{NUMBER}|[-+\d:.,/x ]+)"
+_LOOSE = rf"(?:{NUMBER}|[-+\d:.,/x]+(?: days?, [\d:]+)?)"
 MAX_TEMPLATES = 24
+FEW = 12
 
 
 @dataclass(slots=True)
@@ -44,12 +45,19 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
         stamp = _DIGITS.sub(r"\\d+", re.escape(line.text[time_span[0] : time_span[1]]))
         spans.append((*time_span, f"({stamp})"))
     spans.sort()
+    groups = sum(pattern.startswith("(") and not pattern.startswith("(?") for *_, pattern in spans)
+    group = 0
     parts: list[str] = []
     position = 0
     for begin, end, pattern in spans:
         if begin < position:
             return None
         parts.append(_literal(line.text[position:begin]))
+        if pattern.startswith("(") and not pattern.startswith("(?"):
+            group += 1
+            if groups > FEW:
+                # As an atomic group does: without it a long line that differs costs dearly.
+                pattern = f"(?={pattern})(?:\\{group})"
         parts.append(pattern)
         position = end
     parts.append(_literal(line.text[position:]))

@@ -6,7 +6,7 @@ import re
 
 NUMBER = (
     r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])"
-    r"|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|(?:[nN][aA][nN]|[iI]nf(?:inity)?|INF)(?![A-Za-z]))"
 )
 """Pattern of one number, without groups."""

@@ -44,6 +44,7 @@ _NOT_HERE = re.compile(
     r"|skipped|last|best|remaining|until|next|decay)\b"
 )
 _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
+_STATISTIC = re.compile(r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta)\b")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PHASE_EVAL = re.compile(
     r"(?:^|[\s\[(|_])(?:val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
@@ -108,7 +109,7 @@ class Pairs:
         body = text[start:]
         if found := _TOTALS.search(text, start):
             total = to_float(found["n"] or found["flag"])
-            if total > 1 and not any(_is(pair, "step") for pair in pairs):
+            if total > 1 and (found["flag"] or not any(_is(pair, "step") for pair in pairs)):
                 return Row(self.name, [Pair("total_steps", total)], kind="totals")
         if not pairs:
             return None
@@ -258,6 +259,8 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
         meaning = canonical(shorter)[0]
         if meaning.known and (explicit or skip <= 2):
             dropped = _WORD.findall(" ".join(words[:skip]))
+            if _STATISTIC.search(" ".join(words[:skip])):
+                break  # "Std of Reward" is not the reward
             if meaning.role == "position" and _NOT_HERE.search(" ".join(words[:skip])):
                 return "", left + dropped
             return shorter, left + dropped
