@@ -138,7 +138,7 @@ def steps_for(seconds: float, config: Path) -> int:
     pace = re.findall(r"([\d.]+) ms/step", done.stdout)
     if done.returncode or not pace:
         raise DemoError(f"the training does not start:\n{done.stderr.strip()}")
-    return round(int(min(max(seconds * 1000 / float(pace[-1]), 600), 9000)), -2)
+    return round(int(min(max(seconds * 1000 / float(pace[-1]), 1000), 9000)), -2)
 
 
 def prepare(folder: Path, seconds: float) -> dict[str, Any]:
@@ -148,6 +148,7 @@ def prepare(folder: Path, seconds: float) -> dict[str, Any]:
     training["max_steps"] = steps = steps_for(seconds, HERE / "config.yaml")
     training["warmup_steps"] = steps // 20
     training["eval_every"] = training["save_every"] = steps // 6
+    training["log_every"] = max(1, steps // 180)
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return config
