@@ -165,7 +165,9 @@ def _backtest(x: Array, y: Array, ratio: float) -> tuple[Array, Array, int]:
         for row, (kind, share) in zip(errors, PREDICTORS, strict=True):
             said = _predict(kind, share, x[: origin + 1], y[: origin + 1], float(x[target]))
             row.extend(float(value) - said for value in y[around])
-        weights += [float(x[origin]) * ratio / float(x[-1]) / len(around)] * len(around)
+        # The latest origins say most of what is to come: noise and slopes change over a run.
+        near = (float(x[origin]) * ratio / float(x[-1])) ** 3
+        weights += [near / len(around)] * len(around)
     return np.array(errors), np.array(weights), len(origins)
 
 
