@@ -62,3 +62,21 @@ def test_moved_sees_trends_and_jumps_but_no_noise() -> None:
     flat = [moved(points([random.Random(s).gauss(0, 1) for _ in range(80)])) for s in range(40)]
     assert flat.count(0) >= 36
     assert not math.isnan(noise([0.0] * 10))
+
+
+def test_moved_is_not_fooled_by_wandering() -> None:
+    found = []
+    for seed in range(60):
+        rng = random.Random(seed)
+        level, values = 0.0, []
+        for _ in range(60):
+            level = 0.9 * level + rng.gauss(0, 1)
+            values.append(level)
+        found.append(moved(points(values)))
+    assert found.count(0) >= 57
+
+
+def test_moved_sees_a_short_steep_curve() -> None:
+    rng = random.Random(3)
+    values = [1.6 + 1.9 * math.exp(-i / 5) + rng.gauss(0, 0.03) for i in range(30)]
+    assert moved(points(values)) == -1

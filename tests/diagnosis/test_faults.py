@@ -143,6 +143,16 @@ def test_slower_steps(seed: int, rate: bool) -> None:
     assert abs((found["step_time_regression"].since_step or 0) - 1710) < 60
 
 
+def test_slower_steps_in_a_short_log() -> None:
+    rng = random.Random(2)
+    times = [
+        (0.04 if i < 14 else 0.09 + 0.001 * i) * math.exp(rng.gauss(0, 0.08)) for i in range(30)
+    ]
+    found = named(view(reading(series("step_time", times, every=20), total=1000)))
+    assert set(found) == {"step_time_regression"}
+    assert 300 <= (found["step_time_regression"].since_step or 0) <= 400
+
+
 def test_loss_scale_at_its_floor() -> None:
     def floor(values: dict[str, Values]) -> None:
         values["loss_scale"] = [max(1.0, 65536.0 / 2**i) for i in range(100)]

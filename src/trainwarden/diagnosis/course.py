@@ -14,6 +14,8 @@ from trainwarden.metrics.series import Point, Series
 Direction = Literal["decrease", "increase"]
 LEAST = 6
 """Fewer points have no course."""
+LEAST_APART = 16
+"""Fewer points are not judged by the distance of their two ends."""
 
 
 def current_run(points: Sequence[Point]) -> list[Point]:
@@ -59,11 +61,17 @@ def noise(values: Sequence[float]) -> float:
     return max(spread(steps) / math.sqrt(2), spread(residuals))
 
 
-def moved(points: Sequence[Point], alpha: float = 0.01) -> int:
-    """-1, 0 or 1: where a metric has gone over its course, by a trend or by shifts of level.
+WANDER = 4.4
+"""By how much the error of a mean grows under first-order noise with a coefficient of 0.9."""
 
-    A trend test that is safe against wandering misses a collapse between two levels; a rank test
-    over all splits sees it. Each is held to half of `alpha`.
+
+def moved(points: Sequence[Point], alpha: float = 0.01) -> int:
+    """-1, 0 or 1: where a metric has gone over its course.
+
+    Told by a trend, by shifts of level, or by medians of the first and last tenth that differ by
+    four standard errors, these taken as large as first-order noise with a coefficient of 0.9 makes
+    them. The first is safe against wandering and so misses collapses and short steep curves; the
+    others see those. The two tests are each held to half of `alpha`.
     """
     from trainwarden.metrics.changepoint import level_shifts
     from trainwarden.metrics.trend import trend
@@ -72,7 +80,14 @@ def moved(points: Sequence[Point], alpha: float = 0.01) -> int:
     if found is not None and found.direction:
         return found.direction
     ways = {1 if s.after > s.before else -1 for s in level_shifts(points, alpha / 2, 0.0)}
-    return ways.pop() if len(ways) == 1 else 0
+    if len(ways) == 1:
+        return ways.pop()
+    whole = course_of(list(points), "increase")
+    if whole is None or len(points) < LEAST_APART or ways:
+        return 0
+    change = whole.recent - whole.early
+    error = WANDER * math.sqrt(2) * whole.level_error
+    return int(math.copysign(1, change)) if abs(change) > 4 * error > 0 else 0
 
 
 @dataclass(frozen=True)

@@ -235,17 +235,17 @@ def _turned_around(view: View, name: str, found: Course) -> Finding | None:
 
 def _went_wrong_at_once(view: View, name: str, found: Course) -> Finding | None:
     """Never better than at the start, and clearly worse now."""
-    if len(found.points) < 12 or found.net >= 0:
+    # Rewards sink for long while a policy finds its way: that is for the status to weigh.
+    if len(found.points) < 12 or found.net >= 0 or is_rl(view):
         return None
     rise = -found.net
     if rise < max(5 * found.noise, 0.1 * abs(found.early)) or found.lost < rise * 0.8:
         return None
     if moved(found.points, ALPHA) != found.sign:
         return None
-    reinforced = is_rl(view)
     return Finding(
         kind="divergence",
-        severity=Severity.WARNING if reinforced else Severity.CRITICAL,
+        severity=Severity.CRITICAL,
         observations=_course_citations(view, name),
         since_step=whole(found.points[0].step),
         summary=f"{name} has moved the wrong way since the start: {figure(found.early)} at first, "
