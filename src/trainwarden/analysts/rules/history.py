@@ -58,7 +58,7 @@ class History:
                 value = row.get(key)
                 if when is None or isinstance(value, bool) or not isinstance(value, (int, float)):
                     continue
-                if math.isfinite(value) and (not rows or when > rows[-1][0]):
+                if 0 <= value < math.inf and (not rows or when > rows[-1][0]):
                     rows.append((when, float(value)))
         return history
 
