@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from trainwarden.metrics.formats.base import Line, Row, key_of
-from trainwarden.metrics.values import NUMBER
+from trainwarden.metrics.values import NUMBER, PLAIN
 
 _SPACES = re.compile(r"(?:\\ )+")
 _DIGITS = re.compile(r"\d+")
@@ -36,7 +36,8 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
     for pair in row.pairs:
         if pair.span is None:
             return None
-        spans.append((*pair.span, f"({NUMBER})"))
+        digits = line.text[pair.span[0] : pair.span[1]]
+        spans.append((*pair.span, f"({NUMBER if ',' in digits else PLAIN})"))
     if any(a[0] >= b[0] for a, b in pairwise(spans)):
         return None
     spans += [(*span, _LOOSE) for span in row.loose]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from trainwarden.metrics.columns import Columns
@@ -16,6 +17,13 @@ _NOT_TRAINING = re.compile(
     r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
 )
 _TRAINING = re.compile(r"(?i)^\W*$|train|epoch|step|iter|progress|updat|global")
+
+
+@lru_cache(maxsize=256)
+def _bar_kind(label: str) -> tuple[str, bool]:
+    """A bar's label without its numbers, and whether it may be the training's bar."""
+    training = bool(_TRAINING.search(label)) and not _NOT_TRAINING.search(label)
+    return re.sub(r"[0-9]+", "#", label)[:60], training
 
 
 @dataclass(slots=True)
@@ -237,13 +245,13 @@ class Tracker:
     def bar(self, places: dict[str, float], label: str) -> float | None:
         """Take a bar's position; its step where it is the training's bar and moved, else None."""
         n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
-        key = f"{re.sub(r'[0-9]+', '#', label)[:60]}|{total:g}"
+        kind, eligible = _bar_kind(label)
+        key = f"{kind}|{total:g}"
         bar = self.bars.get(key)
         if bar is None:
             if len(self.bars) > 200:
                 self.bars = {k: v for k, v in self.bars.items() if k == self.main_bar}
             bar = self.bars[key] = Bar(total=total, n=-1.0)
-        eligible = bool(_TRAINING.search(label)) and not _NOT_TRAINING.search(label)
         epoch = places.get("epoch")
         moved = n != bar.n
         if n < bar.n:

@@ -11,6 +11,12 @@ NUMBER = (
 )
 """Pattern of one number, without groups."""
 
+PLAIN = (
+    r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
+    r"|(?:[nN][aA][nN]|[iI]nf(?:inity)?|INF)(?![A-Za-z]))"
+)
+"""Like `NUMBER`, without thousands separators: cheaper to match."""
+
 _WRAPPED = re.compile(
     r"(?:(?:np|numpy|torch|jnp|jax)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray|Decimal)"
     rf"\(\s*\[?\s*({NUMBER})"

@@ -44,6 +44,9 @@ _NOT_HERE = re.compile(
     r"|skipped|last|best|remaining|until|next|decay)\b"
 )
 _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
+MAX_REFUSED = 2000
+_DIGIT = re.compile(r"\d|(?i:nan|inf)")
+_NUMERAL = re.compile(r"(?<![A-Za-z_@\d])\d+")
 _STATISTIC = re.compile(r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta)\b")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PHASE_EVAL = re.compile(
@@ -100,11 +103,26 @@ class Pairs:
     exclusive: ClassVar[bool] = False
     name: ClassVar[str] = "text"
 
+    def __init__(self) -> None:
+        self._refused: set[str] = set()
+
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
         """The line's pairs, where it is made of them; prose with a number in it is not."""
         text, start = line.text, line.start
-        if len(text) - start > 20_000:
+        if len(text) - start > 20_000 or not _DIGIT.search(text, start):
             return None
+        # Whether a line is made of pairs does not hang on its digits: noise repeats its shapes.
+        shape = _NUMERAL.sub(_zeros, text[start:])
+        if shape in self._refused:
+            return None
+        row = self._parse(text, start)
+        if row is None and not _TOTALS.search(text, start):
+            if len(self._refused) >= MAX_REFUSED:
+                self._refused.clear()
+            self._refused.add(shape)
+        return row
+
+    def _parse(self, text: str, start: int) -> Row | None:
         pairs, loose, residual = scan(text, start)
         body = text[start:]
         if found := _TOTALS.search(text, start):
@@ -119,6 +137,10 @@ class Pairs:
         if not acceptable(pairs, residual, body):
             return None
         return Row(self.name, pairs, phase, loose=loose, repeatable=True)
+
+
+def _zeros(match: re.Match[str]) -> str:
+    return "0" * (match.end() - match.start())
 
 
 def _is(pair: Pair, role: str) -> bool:
@@ -240,7 +262,9 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
         cut = found.end()
     phrase, left = head[cut:].strip(), _WORD.findall(head[:cut])
     left = [word for word in left if word not in {"None", "INFO"}]
-    bare = re.sub(r"\s+", " ", phrase.lstrip("|#>*-./ "))
+    bare = phrase.lstrip("|#>*-./ ")
+    if "  " in bare or "\t" in bare:
+        bare = " ".join(bare.split())
     while (shorter := _FILLER.sub("", bare)) != bare:
         bare = shorter
     if bare.startswith("None "):
