@@ -13,6 +13,7 @@ from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.markers import mark
+from trainwarden.metrics.journal import Journal
 from trainwarden.metrics.lines import ESCAPES, moment, strip
 from trainwarden.metrics.reading import Ending, Event, Reading
 from trainwarden.metrics.recorder import SECTION_WORDS, Recorder
@@ -23,9 +24,6 @@ from trainwarden.metrics.values import to_float
 STATE_VERSION = 1
 LINE_CAP = 1 << 20
 """Longer lines are skipped and noted."""
-TAIL_LINES = 40
-TAIL_WIDTH = 400
-EVENTS = 200
 _BINARY = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 _GLUED = re.compile(
     r"slurmstepd: error|srun: error|Traceback \(most recent call last\)|mpirun (?:has|noticed)"
@@ -37,7 +35,7 @@ _CELL = frozenset("0123456789-.,\t")
 _STREAK = 8
 """Lines of one shape in a row after which more are looked for at once."""
 _BATCH = 512
-_PLAIN = ("_offset", "_lines", "_skipping", "_in_traceback", "_first_time", "_last_time")
+_PLAIN = ("_offset", "_lines", "_skipping", "_in_traceback")
 
 
 class LogReader:
@@ -67,13 +65,7 @@ class LogReader:
         self._held = b""
         self._skipping = False
         self._in_traceback = False
-        self._first_events: list[Event] = []
-        self._last_events: list[Event] = []
-        self._tail: list[tuple[int, str]] = []
-        self._notes: dict[str, int] = {}
-        self._formats_seen: dict[str, int] = {}
-        self._first_time: float | None = None
-        self._last_time: float | None = None
+        self._journal = Journal()
         self._templates: list[Template] = []
         self._last_template: Template | None = None
         self._compiled = self._hits = 0
@@ -108,7 +100,7 @@ class LogReader:
         other = self._copy()
         if self._held and not self._skipping:
             text = self._held.decode("latin-1")
-            other._tail.append((other._offset, text[:TAIL_WIDTH]))
+            other._journal.lines([text], other._offset + len(text) + 1)
             if not complete and _LAST_NUMBER.search(text):
                 text = re.sub(r"[^\s,;|:=\t]*\Z", "", text)
                 text = text[:-1] if text.endswith(",") else text
@@ -127,9 +119,7 @@ class LogReader:
         self._offset = self._lines = 0
         self._memory.pop("json", None)
         self._recorder.tracker.columns.forget_offsets()
-        for event in (*self._first_events, *self._last_events):
-            event.offset = -1
-        self._tail = []
+        self._journal.forget_offsets()
 
     @property
     def reading(self) -> Reading:
@@ -144,8 +134,7 @@ class LogReader:
     def note(self, text: str) -> None:
         """Remember something that was come upon."""
         self._snapshot = None
-        if text in self._notes or len(self._notes) < 50:
-            self._notes[text] = self._notes.get(text, 0) + 1
+        self._journal.note(text)
 
     def _take(self, block: bytes) -> None:
         text = block.decode("latin-1")
@@ -186,7 +175,7 @@ class LogReader:
                 index, offset = index + taken, offset + length
                 streak = 0 if taken else -_BATCH
         self._offset = offset
-        self._keep_tail(pieces[done:], offset)
+        self._journal.lines(pieces[done:], offset)
         self._recorder.tracker.columns.fold()
 
     def _batch(self, pieces: list[str], index: int, offset: int) -> tuple[int, int]:
@@ -212,23 +201,11 @@ class LogReader:
         row = template.row
         if not self._recorder.batch(columns, ends[:-1], times, template.rank, template.key):
             return 0, 0
-        told = [time for time in times if time is not None]
-        if told:
-            self._first_time = told[0] if self._first_time is None else self._first_time
-            self._last_time = told[-1]
+        for time in times:
+            self._journal.at(time)
         self._hits += len(matches)
-        self._formats_seen[row.format] += len(matches)
+        self._journal.saw(row.format, len(matches))
         return len(matches), ends[-1] - offset
-
-    def _keep_tail(self, pieces: list[str], end: int) -> None:
-        last: list[tuple[int, str]] = []
-        for piece in reversed(pieces):
-            end -= len(piece) + 1
-            if piece:
-                last.append((end, piece[:TAIL_WIDTH]))
-                if len(last) == TAIL_LINES:
-                    break
-        self._tail = (self._tail + last[::-1])[-TAIL_LINES:]
 
     # One line ----------------------------------------------------------------------------------
 
@@ -266,15 +243,12 @@ class LogReader:
         if found.timed:
             time = moment(groups[0])
             groups = groups[1:]
-            if time is not None:
-                if self._first_time is None:
-                    self._first_time = time
-                self._last_time = time
+            self._journal.at(time)
         try:
             numbers = list(map(float, groups))
         except ValueError:
             numbers = list(map(to_float, groups))
-        self._formats_seen[found.row.format] += 1
+        self._journal.saw(found.row.format)
         self._recorder.numbers(found.row, numbers, offset, time, found.rank, found.key)
         if self._recorder.restarts:
             self._tell_restarts()
@@ -302,10 +276,7 @@ class LogReader:
         tries = [parse for parse, hints in self._tries if not hints or any(h in low for h in hints)]
         prefix = strip(text[start:] if start else text)
         begin = start + prefix.start
-        if prefix.time is not None:
-            if self._first_time is None:
-                self._first_time = prefix.time
-            self._last_time = prefix.time
+        self._journal.at(prefix.time)
         if (
             _has(low, _GLUED_WORDS)
             and (glued := _GLUED.search(text, begin + 1))
@@ -342,7 +313,7 @@ class LogReader:
 
     def _accept(self, row: Row, line: Line, time_span: tuple[int, int] | None, whole: bool) -> None:
         if row.kind in {"metrics", "bar"} or (row.kind == "partial" and not self._recorder.block):
-            self._formats_seen[row.format] = self._formats_seen.get(row.format, 0) + 1
+            self._journal.saw(row.format)
         self._recorder.row(row, line.offset, line.time, line.rank)
         if self._recorder.restarts:
             self._tell_restarts()
@@ -385,7 +356,7 @@ class LogReader:
         elif found.kind == "finished" and (step >= 0 or len(recorder.tracker.columns)):
             recorder.ending.finished(step)
         text = body if len(body) < 2000 else body[:1000] + " … " + body[-900:]
-        self._event(
+        self._journal.event(
             Event(
                 found.kind,
                 _readable(text),
@@ -400,23 +371,10 @@ class LogReader:
     def _tell_restarts(self) -> None:
         for step, time, offset in self._recorder.restarts:
             text = "the step fell back: the run was restarted"
-            self._event(Event("resume", text, offset, self._lines + 1, step, time))
+            self._journal.event(Event("resume", text, offset, self._lines + 1, step, time))
         self._recorder.restarts.clear()
 
-    def _event(self, event: Event) -> None:
-        if len(self._first_events) < EVENTS:
-            self._first_events.append(event)
-            return
-        self._last_events.append(event)
-        if len(self._last_events) > 2 * EVENTS:
-            del self._last_events[:-EVENTS]
-
     # Outcome -----------------------------------------------------------------------------------
-
-    @property
-    def _format(self) -> str:
-        seen = {k: v for k, v in self._formats_seen.items() if k != "tqdm"} or self._formats_seen
-        return max(seen, key=lambda name: seen[name]) if seen else "unknown"
 
     def _ended(self) -> Ending:
         tracker, ending = self._recorder.tracker, self._recorder.ending
@@ -427,21 +385,21 @@ class LogReader:
         total, step = tracker.total_steps, tracker.last_step
         if total is not None and step is not None and step >= total > 0:
             return "finished"
-        if self._format in {"csv", "table"}:
+        if self._journal.format in {"csv", "table"}:
             return "finished" if tracker.test_rows else "unknown"
         return "running" if tracker.rows or tracker.current >= 0 else "unknown"
 
     def _reading(self) -> Reading:
         tracker = self._recorder.tracker
         tracker.columns.fold()
-        notes = [text if n == 1 else f"{text} ({n} times)" for text, n in self._notes.items()]
+        notes = self._journal.remarks()
         if tracker.counted and not tracker.explicit and not tracker.main_bar:
             notes.append("no step is printed: lines are counted")
         if tracker.relative:
             notes.append("steps are printed per epoch: the series count on over epochs")
         return Reading(
             file=self.file,
-            format=self._format,
+            format=self._journal.format,
             bytes=self.position,
             lines=self._lines,
             series=tracker.columns.named(),
@@ -449,10 +407,10 @@ class LogReader:
             total_steps=tracker.total_steps,
             ended=self._ended(),
             runs=tracker.runs,
-            events=self._first_events + self._last_events[-EVENTS:],
-            tail=[(offset, _readable(text)) for offset, text in self._tail[-TAIL_LINES:]],
-            first_time=self._first_time,
-            last_time=self._last_time,
+            events=self._journal.events,
+            tail=[(offset, _readable(text)) for offset, text in self._journal.tail],
+            first_time=self._journal.first_time,
+            last_time=self._journal.last_time,
             notes=notes,
         )
 
@@ -467,11 +425,7 @@ class LogReader:
             key: list(value) if isinstance(value, list) else value
             for key, value in self._memory.items()
         }
-        other._first_events = list(self._first_events)
-        other._last_events = list(self._last_events)
-        other._tail = list(self._tail)
-        other._notes = dict(self._notes)
-        other._formats_seen = dict(self._formats_seen)
+        other._journal = self._journal.copy()
         return other
 
     def to_state(self) -> dict[str, Any]:
@@ -490,11 +444,7 @@ class LogReader:
                 for row, offset, time, rank in recorder.block
             ],
             "memory": self._memory,
-            "first_events": [asdict(event) for event in self._first_events],
-            "last_events": [asdict(event) for event in self._last_events[-EVENTS:]],
-            "tail": [list(item) for item in self._tail[-TAIL_LINES:]],
-            "notes": self._notes,
-            "formats_seen": self._formats_seen,
+            "journal": self._journal.to_state(),
         }
 
     @classmethod
@@ -517,11 +467,7 @@ class LogReader:
             for format_, pairs, offset, time, rank in state["block"]
         ]
         reader._memory = dict(state["memory"])
-        reader._first_events = [Event(**event) for event in state["first_events"]]
-        reader._last_events = [Event(**event) for event in state["last_events"]]
-        reader._tail = [(int(offset), str(text)) for offset, text in state["tail"]]
-        reader._notes = dict(state["notes"])
-        reader._formats_seen = dict(state["formats_seen"])
+        reader._journal = Journal.from_state(state["journal"])
         return reader
 
 
