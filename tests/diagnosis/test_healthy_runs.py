@@ -193,3 +193,16 @@ def test_what_the_kernel_log_tells_of_before_the_run() -> None:
         seen("kernel.oom_kill", 4, time=before, trust=Trust.HARDWARE, text="Killed process 4 (x)"),
     ]
     assert loud(view(train(1), facts=FACTS, more=more)) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_that_scatter_on_a_shared_machine(seed: int) -> None:
+    import random
+
+    rng = random.Random(seed)
+
+    def share(values: dict[str, Values]) -> None:
+        for i in range(150, len(values["step_time"])):
+            values["step_time"][i] *= rng.uniform(1.0, 2.2)
+
+    assert loud(view(train(seed, 300, change=share), facts=FACTS)) == []

@@ -66,7 +66,7 @@ def _two_levels(points: list[Point]) -> Shift | None:
     if max(after / before, before / after) < MUCH_SLOWER:
         return None
     # A steady ramp splits into two halves as well, but those are as wide as they are apart.
-    if abs(after - before) < 4 * max(spread(left), spread(right)):
+    if abs(after - before) < 3 * max(spread(left), spread(right)):
         return None
     low, high = (left, right) if after > before else (right, left)
     if low[int(0.9 * (len(low) - 1))] >= high[math.ceil(0.1 * (len(high) - 1))]:
@@ -85,9 +85,12 @@ def detect_slower(view: View) -> Iterator[Finding]:
     if shifted is None or shifted[1] < SLOWER:
         return
     shift, slower = shifted
+    # Where steps now scatter as widely as they slowed down, others use the machine as well.
+    now = [p.value for p in series.points() if p.step >= shift.step and math.isfinite(p.value)]
+    apart = abs(shift.after - shift.before) >= 3 * spread(now)
     yield Finding(
         kind="step_time_regression",
-        severity=Severity.WARNING if slower >= MUCH_SLOWER else Severity.INFO,
+        severity=Severity.WARNING if slower >= MUCH_SLOWER and apart else Severity.INFO,
         observations=view.cite(series.name, "shift_before", "shift_after", "last"),
         since_step=whole(shift.step),
         summary=f"{series.name} went from {figure(shift.before)} to {figure(shift.after)} "
