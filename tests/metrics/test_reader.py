@@ -61,7 +61,12 @@ MIXED = (
     + "Traceback (most recent call last):\n  File 'x.py', line 3\nRuntimeError: CUDA error\n"
 )
 CSV = "step,loss,lr\r\n" + "".join(f"{i},{5 - i / 10},\r\n" for i in range(20))
-SAMPLES = (NANO, HF, MIXED, CSV, NANO + MIXED, HF + NANO)
+MEGATRON = "".join(
+    f" iteration {i}/ 100 | lm loss: {9 - i / 9:.6E} | number of nan iterations:   0 |\n"
+    + ("Traceback (most recent call last):\n  File 'x.py', line 3\n    loss = 5 / 0\n" * (i == 40))
+    for i in range(100)
+)
+SAMPLES = (MEGATRON, NANO, HF, MIXED, CSV, NANO + MIXED, HF + NANO)
 
 
 @pytest.mark.parametrize("text", SAMPLES)
@@ -178,6 +183,12 @@ def test_only_one_rank_counts_and_units_are_read() -> None:
     assert reading.series["step_time"].points()[0].value == pytest.approx(60.0)
     assert reading.ended == "crashed"
     assert {"traceback", "exception"} <= {event.kind for event in reading.events}
+
+
+def test_an_indented_step_line_ends_a_traceback() -> None:
+    reading = read(MEGATRON)
+    assert reading.series["loss"].count == 100
+    assert (reading.last_step, reading.total_steps, reading.ended) == (99, 100, "running")
 
 
 def test_an_incomplete_last_line_is_neither_lost_nor_doubled() -> None:

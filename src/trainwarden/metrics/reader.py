@@ -15,9 +15,10 @@ from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.markers import mark
 from trainwarden.metrics.journal import Journal
 from trainwarden.metrics.lines import ESCAPES, moment, strip
+from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Ending, Event, Reading
 from trainwarden.metrics.recorder import SECTION_WORDS, Recorder
-from trainwarden.metrics.templates import MAX_TEMPLATES, Template, compile_template
+from trainwarden.metrics.templates import Shapes
 from trainwarden.metrics.tracker import Tracker
 from trainwarden.metrics.values import to_float
 
@@ -66,9 +67,7 @@ class LogReader:
         self._skipping = False
         self._in_traceback = False
         self._journal = Journal()
-        self._templates: list[Template] = []
-        self._last_template: Template | None = None
-        self._compiled = self._hits = 0
+        self._shapes = Shapes()
         self._suspicious = True
         self._snapshot: LogReader | None = None
 
@@ -157,8 +156,8 @@ class LogReader:
                 if fast is None:
                     line(piece, offset)
                 elif fast(piece, offset):
-                    streak = streak + 1 if self._last_template is last else 0
-                    last = self._last_template
+                    streak = streak + 1 if self._shapes.last is last else 0
+                    last = self._shapes.last
                 else:
                     streak = 0
                     line(piece, offset)
@@ -180,16 +179,11 @@ class LogReader:
 
     def _batch(self, pieces: list[str], index: int, offset: int) -> tuple[int, int]:
         """Take a run of lines of the last shape at once: how many, and how many bytes."""
-        template = self._last_template
+        template = self._shapes.last
         if template is None:
             return 0, 0
         raw = pieces[index : index + _BATCH]
-        texts = [ESCAPES.sub("", t) if "\x1b" in t else t for t in raw]
-        matches: list[re.Match[str]] = []
-        for match in map(template.pattern.fullmatch, texts):
-            if match is None:
-                break
-            matches.append(match)
+        matches = self._shapes.run(ESCAPES.sub("", t) if "\x1b" in t else t for t in raw)
         if len(matches) < _STREAK:
             return 0, 0
         columns: list[Any] = list(zip(*[match.groups() for match in matches], strict=True))
@@ -203,7 +197,6 @@ class LogReader:
             return 0, 0
         for time in times:
             self._journal.at(time)
-        self._hits += len(matches)
         self._journal.saw(row.format, len(matches))
         return len(matches), ends[-1] - offset
 
@@ -211,7 +204,7 @@ class LogReader:
 
     def _fast(self, text: str, offset: int) -> bool:
         """Take a line of a shape that was parsed before."""
-        if self._recorder.block:
+        if self._recorder.block or self._in_traceback:
             return False
         if self._sticky is not None and (
             text[-1] == "}" if text[0] == "{" else text[0] in _CELL and ":" not in text
@@ -221,23 +214,12 @@ class LogReader:
             if row is not None and row.kind == "metrics" and row.key is not None:
                 self._accept(row, line, None, False)
                 return True
-        previous = self._last_template
-        if previous is None:
-            return False
         if "\x1b" in text:
             text = ESCAPES.sub("", text)
-        found = previous.successor
-        match = found.pattern.fullmatch(text) if found is not None else None
-        if found is None or match is None:
-            for template in self._templates:
-                if template is not found and (match := template.pattern.fullmatch(text)):
-                    found = previous.successor = template
-                    break
-        if found is None or match is None:
+        shaped = self._shapes.match(text)
+        if shaped is None:
             return False
-        self._hits += 1
-        self._last_template = found
-        self._in_traceback = False
+        found, match = shaped
         groups = match.groups()
         time = None
         if found.timed:
@@ -298,15 +280,16 @@ class LogReader:
             self._mark(line, low)
 
     def _row(self, line: Line, tries: list[Any]) -> Row | None:
+        text, start = line.text, line.start
+        code = False
         if self._in_traceback:
-            if line.text[line.start : line.start + 1] in {" ", "\t"} or line.text.startswith(
-                "File ", line.start
-            ):
-                return None
-            self._in_traceback = False
+            code = text[start : start + 1] in {" ", "\t"} or text.startswith("File ", start)
+            self._in_traceback = code
         for parse in tries:
             row: Row | None = parse(line, self._memory)
             if row is not None:
+                if code and not _stepped(row):
+                    return None  # a line of code in a traceback
                 self._sticky = parse if parse in self._exclusive else None
                 return row
         return None
@@ -318,20 +301,7 @@ class LogReader:
         if self._recorder.restarts:
             self._tell_restarts()
         if whole and row.repeatable and self.use_templates and row.rest is None:
-            self._remember(row, line, time_span)
-
-    def _remember(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
-        if row.phase == "summary" or (self._compiled > 64 and self._hits < 4 * self._compiled):
-            return
-        template = compile_template(line, row, time_span)
-        if template is None or template.pattern.fullmatch(line.text) is None:
-            return
-        self._compiled += 1
-        self._templates.insert(0, template)
-        del self._templates[MAX_TEMPLATES:]
-        if self._last_template is not None:
-            self._last_template.successor = template
-        self._last_template = template
+            self._shapes.learn(row, line, time_span)
 
     # Events ------------------------------------------------------------------------------------
 
@@ -469,6 +439,10 @@ class LogReader:
         reader._memory = dict(state["memory"])
         reader._journal = Journal.from_state(state["journal"])
         return reader
+
+
+def _stepped(row: Row) -> bool:
+    return any(canonical(pair.name)[0].name in {"step", "epoch_step"} for pair in row.pairs)
 
 
 def _has(low: str, words: Sequence[str]) -> bool:

@@ -41,6 +41,8 @@ class Binding:
     extends: list[tuple[int, Any, float]]
     closing: bool
     """Whether the line itself says that it sums up the run."""
+    testing: bool
+    """Whether all values are of a test after training."""
     step_at: int = -1
     total_at: int = -1
     logger: Logger | None = None
@@ -217,8 +219,7 @@ class Recorder:
         for index, append, factor in binding.values:
             append((x, numbers[index] * factor, offset))
         if row.format == "csv":
-            names = [row.pairs[index].name for index, _append, _factor in binding.values]
-            tracker.test_rows = int(bool(names) and all(n.startswith("test") for n in names))
+            tracker.test_rows = int(binding.testing)
         if row.phase in {"eval", "summary"}:
             return
         if row.kind != "bar":
@@ -263,7 +264,10 @@ class Recorder:
                 factor = tracker.columns.factor(column, pair.unit)
                 values.append((index, column.pending.append, factor))
                 extends.append((index, column.pending.extend, factor))
-        binding = Binding(phased, _shape(phased), places, values, extends, row.phase == "summary")
+        names = [row.pairs[index].name for index, _append, _factor in values]
+        testing = bool(names) and all(name.startswith("test") for name in names)
+        shape, closing = _shape(phased), row.phase == "summary"
+        binding = Binding(phased, shape, places, values, extends, closing, testing)
         roles = dict(places)
         simple = roles.keys() <= {"step", "total_steps"} and row.kind == "metrics"
         if simple and phased.phase not in {"eval", "summary"} and row.format != "csv":

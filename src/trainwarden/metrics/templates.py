@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,6 +29,57 @@ class Template:
     key: Any
     """Rows of one key mean the same."""
     successor: Template | None = None
+
+
+class Shapes:
+    """The templates of one log, the likeliest tried first: the one that followed last time."""
+
+    def __init__(self) -> None:
+        self.last: Template | None = None
+        self._templates: list[Template] = []
+        self._compiled = self._hits = 0
+
+    def match(self, text: str) -> tuple[Template, re.Match[str]] | None:
+        """The template that a line is of, if any."""
+        previous = self.last
+        if previous is None:
+            return None
+        found = previous.successor
+        match = found.pattern.fullmatch(text) if found is not None else None
+        if found is None or match is None:
+            for template in self._templates:
+                if template is not found and (match := template.pattern.fullmatch(text)):
+                    found = previous.successor = template
+                    break
+        if found is None or match is None:
+            return None
+        self._hits += 1
+        self.last = found
+        return found, match
+
+    def run(self, texts: Iterable[str]) -> list[re.Match[str]]:
+        """Matches of the first lines that are all of the last template."""
+        matches: list[re.Match[str]] = []
+        if self.last is not None:
+            for match in map(self.last.pattern.fullmatch, texts):
+                if match is None:
+                    break
+                matches.append(match)
+        return matches
+
+    def learn(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
+        """Make a template of a parsed line, unless shapes of this log hardly ever come back."""
+        if row.phase == "summary" or (self._compiled > 64 and self._hits < 4 * self._compiled):
+            return
+        template = compile_template(line, row, time_span)
+        if template is None or template.pattern.fullmatch(line.text) is None:
+            return
+        self._compiled += 1
+        self._templates.insert(0, template)
+        del self._templates[MAX_TEMPLATES:]
+        if self.last is not None:
+            self.last.successor = template
+        self.last = template
 
 
 def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) -> Template | None:
