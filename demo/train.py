@@ -109,11 +109,12 @@ class Trainer:
                 )
                 losses.clear()
                 since = time.monotonic()
+            paused = time.monotonic()
             if step % self.settings["eval_every"] == 0 or step == self.max_steps:
                 self.evaluate(step)
             if step % self.settings["save_every"] == 0 or step == self.max_steps:
                 self.save(step)
-                since = time.monotonic()
+            since += time.monotonic() - paused
         log(
             f"training finished: {self.max_steps} steps in {time.monotonic() - self.began:.1f} s, "
             f"best eval_loss {self.best:.4f}"
