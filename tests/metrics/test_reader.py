@@ -188,7 +188,7 @@ def test_only_one_rank_counts_and_units_are_read() -> None:
 def test_an_indented_step_line_ends_a_traceback() -> None:
     reading = read(MEGATRON)
     assert reading.series["loss"].count == 100
-    assert (reading.last_step, reading.total_steps, reading.ended) == (99, 100, "running")
+    assert (reading.last_step, reading.total_steps, reading.ended) == (99, 100, "finished")
 
 
 def test_an_incomplete_last_line_is_neither_lost_nor_doubled() -> None:

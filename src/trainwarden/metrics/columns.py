@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from operator import lt
 from typing import Any
 
 from trainwarden.metrics.names import Canonical, canonical, slug
@@ -13,6 +14,9 @@ from trainwarden.metrics.values import UNITS
 
 RawPoint = tuple[float, float, int]
 MAX_COLUMNS = 1000
+DERIVED = "from timestamps"
+"""The column of step times that no line prints."""
+_BINARY = {"k": 1024.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3}
 
 
 @dataclass(slots=True)
@@ -26,6 +30,8 @@ class Column:
     pending: list[RawPoint] = field(default_factory=list)
     promotable: bool = True
     """False for values of an end-of-run summary: they stand for themselves."""
+    steady: bool = False
+    """Whether a value is printed again and again until there is a new one (by a bar)."""
 
     def fold(self) -> None:
         """Move the pending points into the series; a repeated line counts once."""
@@ -38,17 +44,26 @@ class Column:
             for previous, point in pairwise(chain((last or (-1.0, math.nan, -1),), points))
             if point[0] != previous[0] or point[1] != previous[1]
         ]
+        if self.steady:
+            seen = last[1] if last else math.nan
+            fresh, points = [], fresh
+            for point in points:
+                if point[1] != seen:
+                    fresh.append(point)
+                    seen = point[1]
         if self.meaning.unit == "ratio":
-            # nanoGPT prints mfu -100% until it can tell.
-            fresh = [point for point in fresh if not point[1] < 0]
+            # nanoGPT prints mfu -100% until it can tell; others print 37.5 for 37.5%.
+            fresh = [
+                point if point[1] <= 1.5 else (point[0], point[1] * 0.01, point[2])
+                for point in fresh
+                if not point[1] < 0
+            ]
         self.series.extend(fresh)
         self.pending.clear()
 
     def copy(self) -> Column:
         """An independent copy; pending points must be folded first."""
-        return Column(
-            self.original, self.phase, self.meaning, self.series.copy(), [], self.promotable
-        )
+        return replace(self, series=self.series.copy(), pending=[])
 
 
 class Columns:
@@ -74,6 +89,8 @@ class Columns:
             base = meaning.unit
             if base == "bytes" and not unit and meaning.scale == 1.0:
                 base = None  # megabytes or bytes: the log does not say
+            if base is None and unit in _BINARY and meaning.unit == "bytes":
+                base = "bytes"
             if base is None and unit and (found := UNITS.get(unit.lower())) and found[0] != "ratio":
                 base = found[0]
             column = Column(name, key[1], meaning, Series(slug(name), name, base))
@@ -92,6 +109,8 @@ class Columns:
                 return 1.0
             if unit[:1] in "kMGT" and "/" in unit:
                 return {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit[0]]
+            if base == "bytes" and unit in _BINARY:
+                return _BINARY[unit]  # detectron2: max_mem: 2740M
             if unit in {"k", "K"}:
                 return 1e3
             if unit == "M":
@@ -109,7 +128,8 @@ class Columns:
         candidates: dict[str, list[Column]] = {}
         for column in self._by_key.values():
             if column.series.count:
-                candidates.setdefault(column.meaning.name, []).append(column)
+                name = slug(column.original) if _elapsed(column) else column.meaning.name
+                candidates.setdefault(name, []).append(column)
         chosen: dict[str, Series] = {}
         others: list[Column] = []
         for name, group in candidates.items():
@@ -119,6 +139,8 @@ class Columns:
                 chosen[name] = _renamed(best, name)
             others += [column for column in group if column is not best]
         for column in others:
+            if column.original == DERIVED:
+                continue
             name = slug(column.original)
             if column.phase == "eval" and not name.startswith(("eval", "val", "test")):
                 name = f"eval_{name}"
@@ -153,6 +175,7 @@ class Columns:
             {
                 "key": list(key),
                 "promotable": column.promotable,
+                "steady": column.steady,
                 "series": column.series.to_json(),
             }
             for key, column in self._by_key.items()
@@ -166,9 +189,19 @@ class Columns:
             original, phase = item["key"]
             meaning, _own = canonical(original, "eval" if phase == "eval" else None)
             series = Series.from_json(item["series"])
-            column = Column(series.original, phase, meaning, series, [], bool(item["promotable"]))
+            flags = (bool(item["promotable"]), bool(item["steady"]))
+            column = Column(series.original, phase, meaning, series, [], *flags)
             columns._by_key[(original, phase)] = column
         return columns
+
+
+def _elapsed(column: Column) -> bool:
+    """Whether seconds called just `time` are those since the start: they only grow."""
+    if column.meaning.name != "step_time" or slug(column.original) not in {"time", "seconds"}:
+        return False
+    points = column.series.points()
+    values = [point.value for point in points]
+    return len(values) > 3 and values[-1] > 2 * values[0] and all(map(lt, values, values[1:]))
 
 
 def _share(name: str) -> bool:

@@ -13,7 +13,7 @@ _MONTHS = {name: number for number, name in enumerate(month_abbr) if name}
 _DATE = (
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}[T _]\d{1,2}[:\-]\d\d[:\-]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d(?:\s[A-Z]{3,4})?\s\d{4}"
-    r"|\d{1,2}/\d{1,2}/\d{4}\s\d\d:\d\d:\d\d|\d\d/\d\d/\d\d\s\d\d:\d\d:\d\d"
+    r"|\d{1,2}/\d{1,2}/\d{4}\s\d\d:\d\d:\d\d|\d\d/\d\d/\d\d\s\d\d:\d\d:\d\d|\d\d/\d\d\s\d\d:\d\d:\d\d"
 )
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|debug|info|warning|error)"
 _PREFIX = re.compile(
@@ -28,7 +28,9 @@ _PREFIX = re.compile(
       | (?P<clock>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?=\s|\])
       | {_LEVEL}:[\w.]+:(?=\s?\S)
       | (?:\[\s*)?{_LEVEL}(?:\s*\]|\s*[:|-](?=\s)|(?=\s))
-      | \[[A-Za-z_][\w.]*(?::\d+)?(?::\w+)?\](?:\s*[:-])?
+      | \[(?!(?i:train|eval|val|valid|test)\b)[A-Za-z_][\w.]*(?::\d+)?(?::\w+)?\](?:\s*[:-])?
+      | \[\d\d/\d\d\ \d\d:\d\d:\d\d(?:\ [\w.]+)?\]:?
+      | [a-z]\w*(?:\.\w+)*\s{_LEVEL}:(?=\s)
       | \[[IWEF]\]
       | (?:[\w-]+\.)+\w+\s+(?:-|{_LEVEL})\s
       | [A-Za-z_][\w.]*\.py:\d+(?:\s*[:\]|-])?

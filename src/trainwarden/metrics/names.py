@@ -35,9 +35,10 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "global_step global_steps num_updates training/global_step total_timesteps"
         " timesteps_total num_env_steps_sampled_lifetime env_steps total_env_steps"
         " time/total_timesteps"
-        " | step steps iter iteration iterations it itr update updates train_step train_iter"
-        " trainer/global_step step_num cur_step current_step current_steps optimizer_step"
-        " optim_step opt_step training_step training_iteration_step iter_num number_of_steps"
+        " | step steps train_step trainer/global_step step_num cur_step current_step"
+        " current_steps optimizer_step optim_step opt_step training_step number_of_steps"
+        " | iter iteration iterations it itr update updates train_iter"
+        " training_iteration_step iter_num boosting_iteration"
         " | batch batch_idx _step"
         " | training_iteration time/iterations round tree trees boosting_round",
     ),
@@ -63,7 +64,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " loss_total lossf loss_mean global_avg_loss loss_metrics/global_avg_loss loss_avg"
         " batch_loss step_loss"
         " | final_loss ce_loss cross_entropy_loss cross_entropy xent nll_loss loss_1 cost ce nll"
-        " mse_loss reconstruction_loss elbo logloss"
+        " mse_loss reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
         " policy_gradient_loss g_loss loss_g loss_gen"
         " | global_max_loss loss_metrics/global_max_loss",
@@ -71,7 +72,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
     "learning_rate": (
         None,
         "setting",
-        "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0"
+        "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
         " | lr-adam lr-adamw lr-sgd lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr"
         " | current_lr_0 critic/lr critic_lr lr/pg1",
     ),
@@ -88,7 +89,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "tokens_per_second tokens_per_sec tok/s tokens/s tokens/sec tok/sec tps throughput(tps)"
         " toks/s wps words_per_second train_tokens_per_second tokens_per_s tgs"
         " tokens_per_second_per_gpu tokens/sec/gpu tokens_per_gpu_per_second"
-        " perf/throughput throughput/tokens_per_sec tokens/second",
+        " perf/throughput throughput/tokens_per_sec tokens/second tokens/s/device"
+        " tokens_per_second_per_device tokens_per_sec_per_gpu tok/sec/gpu",
     ),
     "samples_per_second": (
         "samples/s",
@@ -112,7 +114,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " time_per_iteration perf/time_per_step timing_s/step timing/step sec/step s/it s/iter"
         " time_per_iter batch_time batch_cost dt ms/step iter_dt time/step time_per_batch"
         " time/iteration step_duration seconds_per_step train/time s/step ms/it"
-        " performance/batch_time time_this_iter_s | time | from_timestamps",
+        " performance/batch_time time_this_iter_s step_timing_in_s train_step_timing"
+        " train_step_timing_in_s step_avg sec/iter | time seconds | from_timestamps",
     ),
     "mfu": ("ratio", "result", "mfu perf/mfu/actor perf/mfu model_flops_utilization bf16_mfu hfu"),
     "perplexity": (None, "result", "perplexity ppl lm_loss_ppl train_ppl"),
@@ -130,7 +133,9 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " rollout/ep_rew_mean episode_reward_mean env_runners/episode_return_mean"
         " episode_return_mean avg_reward average_reward mean_episode_reward objective/scores"
         " episode_return ep_return_mean reward/mean objective/rlhf_reward"
-        " | reward/total rewards ep_reward return charts/episodic_return",
+        " average_reward_score reward_score averageepret episode_reward"
+        " | reward/total rewards ep_reward return charts/episodic_return episodic_return"
+        " avg_return mean_return average_return",
     ),
     "kl": (
         None,
@@ -197,6 +202,11 @@ _UNIT_HINTS = {
     "mib": 1024.0**2,
 }
 _HINT = re.compile(r"[\s_]*\(([^()]*)\)$")
+# Alone, as in `step 5 | train 1.2 | val 1.3` and CatBoost's `learn: 1.2 test: 1.3`.
+_BARE_LOSS = {
+    **dict.fromkeys(("train", "learn"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "test", "eval"), "eval"),
+}
 _LOSS_WORD = re.compile(r"(?:^|[_./-])loss(?:es)?(?:$|[_./-])|loss$")
 _NOT_RESULT = re.compile(
     r"weight|scale|scaling|type|func|fn\b|reduction|coef|ratio|lambda|name|thresh|smooth|_aggr"
@@ -268,10 +278,14 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
                 scale = float(hint)
                 low = low[: match.start()]
             except ValueError:
-                pass
+                if low[: match.start()] in {"lr", "learning_rate"}:
+                    low = low[: match.start()]  # PaddlePaddle: lr(Momentum)
     elif exact is None and low.endswith("_gb"):
         hinted = 1024.0**3
     rest, own = low, None
+    if alone := _BARE_LOSS.get(low):
+        name = "eval_loss" if alone == "eval" or phase == "eval" else "loss"
+        return Canonical(name, None, 1.0, 6), alone
     found = _lookup(low) if low in _RANKED else None
     if found is None or found.name in EVALUATED:
         for _ in range(3):

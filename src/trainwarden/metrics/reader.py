@@ -271,6 +271,8 @@ class LogReader:
         row = self._row(line, tries)
         if row is not None:
             self._accept(row, line, None if start else prefix.time_span, not start)
+            for further in row.more:
+                self._accept(further, line, None, False)
             if row.rest is not None:
                 self._parse(text, offset, row.rest)
                 return
@@ -352,8 +354,7 @@ class LogReader:
             return "interrupted" if ending.fatal == "interrupted" else "crashed"
         if ending.finish:
             return "finished"
-        total, step = tracker.total_steps, tracker.last_step
-        if total is not None and step is not None and step >= total > 0:
+        if tracker.arrived:
             return "finished"
         if self._journal.format in {"csv", "table"}:
             return "finished" if tracker.test_rows else "unknown"

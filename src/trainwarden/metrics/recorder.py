@@ -11,7 +11,7 @@ from typing import Any
 from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats.base import Row, key_of
 from trainwarden.metrics.formats.tables import boxed
-from trainwarden.metrics.names import canonical
+from trainwarden.metrics.names import EVALUATED, canonical
 from trainwarden.metrics.tracker import Logger, Tracker
 from trainwarden.metrics.values import to_float
 
@@ -41,6 +41,10 @@ class Binding:
     extends: list[tuple[int, Any, float]]
     closing: bool
     """Whether the line itself says that it sums up the run."""
+    evaluated: list[tuple[int, Any, float]]
+    """Of a bar, the values of evaluations: they may come with the last redraw."""
+    progress: bool
+    """Whether a bar carries a result, as that of training does."""
     testing: bool
     """Whether all values are of a test after training."""
     step_at: int = -1
@@ -67,6 +71,7 @@ class Recorder:
 
     def row(self, row: Row, offset: int, time: float | None, rank: int | None) -> None:
         """Take one parsed line."""
+        rank = rank if row.rank is None else row.rank
         if row.kind == "metrics":
             if self.block:
                 self.end_block()
@@ -77,6 +82,8 @@ class Recorder:
             if row.pairs:
                 self.numbers(row, [pair.value for pair in row.pairs], offset, time, rank)
         elif row.kind == "partial":
+            if row.label == "head":
+                self.end_block()
             if len(self.block) < MAX_BLOCK:
                 self.block.append((row, offset, time, rank))
         elif row.kind == "end":
@@ -111,9 +118,10 @@ class Recorder:
             key = key_of(row)
         if self.section is not None and row.phase != "eval":
             self._settle_section(row, numbers)
-        binding = self._bindings.get((key, self.section, tracker.explicit))
+        place = (key, self.section, tracker.explicit, tracker.detailed)
+        binding = self._bindings.get(place)
         if binding is None:
-            binding = self._bind(row, (key, self.section, tracker.explicit))
+            binding = self._bind(row, place)
         # The common case, at once: a line with its step, ahead of the last one of its kind.
         if (at := binding.step_at) >= 0 and tracker.explicit:
             logger = binding.logger or tracker.loggers.get(binding.shape)
@@ -154,7 +162,7 @@ class Recorder:
         `columns` holds the digits of each pair of the row, one string a line.
         """
         tracker = self.tracker
-        binding = self._bindings.get((key, self.section, tracker.explicit))
+        binding = self._bindings.get((key, self.section, tracker.explicit, tracker.detailed))
         if binding is None or binding.step_at < 0 or not tracker.explicit or self.section:
             return False
         logger = binding.logger
@@ -167,7 +175,7 @@ class Recorder:
         if binding.total_at >= 0:
             if len(set(columns[binding.total_at])) > 1:
                 return False
-            total = float(columns[binding.total_at][0])
+            total = to_float(columns[binding.total_at][0])
             if total < steps[-1]:
                 return False
             tracker.total = total
@@ -203,8 +211,9 @@ class Recorder:
             if numbers[index] == numbers[index]
         }
         x: float | None
+        moved = True
         if row.kind == "bar":
-            x = tracker.bar(places, row.label)
+            x, moved = tracker.bar(places, row.label, binding.progress)
         elif binding.closing:
             if tracker.rows and row.format in _CLOSING:
                 self.ending.finished(tracker.current)
@@ -216,7 +225,7 @@ class Recorder:
             tracker.restarted_at = None
         if x is None:
             return
-        for index, append, factor in binding.values:
+        for index, append, factor in binding.values if moved else binding.evaluated:
             append((x, numbers[index] * factor, offset))
         if row.format == "csv":
             tracker.test_rows = int(binding.testing)
@@ -226,7 +235,7 @@ class Recorder:
             tracker.rows += 1
             if time is not None:
                 tracker.timed(time, x, offset)
-        elif not binding.values:
+        elif not binding.values or not moved:
             return
         self.ending.went_on(x)
 
@@ -243,11 +252,13 @@ class Recorder:
         tracker = self.tracker
         places = tracker.places_at(row)
         phased = row
+        own_step = False
         if row.kind != "bar":
             if row.phase is None and self.section == "eval":
                 phased = replace(row, phase="eval")
             elif row.phase in {None, "train"} and tracker.sums_up(dict.fromkeys(dict(places), 0.0)):
                 phased = replace(row, phase="summary")
+                own_step = "step" in dict(places)
             elif row.phase is None and not {"step", "epoch_step"} & dict(places).keys():
                 taken = tracker.position_indices(row)
                 owns = {canonical(p.name)[1] for i, p in enumerate(row.pairs) if i not in taken}
@@ -256,18 +267,28 @@ class Recorder:
         taken = tracker.position_indices(row)
         values: list[tuple[int, Any, float]] = []
         extends: list[tuple[int, Any, float]] = []
+        evaluated: list[tuple[int, Any, float]] = []
         for index, pair in enumerate(row.pairs):
             if index in taken:
                 continue
-            column = tracker.columns.get(pair.name, phased.phase, pair.unit)
+            phase = phased.phase
+            if own_step and canonical(pair.name)[0].name.removeprefix("eval_") not in EVALUATED:
+                phase = row.phase  # the rate at that step, not a mean of the epoch
+            column = tracker.columns.get(pair.name, phase, pair.unit)
             if column is not None:
                 factor = tracker.columns.factor(column, pair.unit)
                 values.append((index, column.pending.append, factor))
                 extends.append((index, column.pending.extend, factor))
+                if row.kind == "bar" and column.meaning.name.startswith("eval_"):
+                    column.steady = True
+                    evaluated.append(values[-1])
         names = [row.pairs[index].name for index, _append, _factor in values]
         testing = bool(names) and all(name.startswith("test") for name in names)
         shape, closing = _shape(phased), row.phase == "summary"
-        binding = Binding(phased, shape, places, values, extends, closing, testing)
+        progress = any(canonical(name)[0].name in EVALUATED for name in names)
+        binding = Binding(
+            phased, shape, places, values, extends, closing, evaluated, progress, testing
+        )
         roles = dict(places)
         simple = roles.keys() <= {"step", "total_steps"} and row.kind == "metrics"
         if simple and phased.phase not in {"eval", "summary"} and row.format != "csv":

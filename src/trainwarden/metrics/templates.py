@@ -118,7 +118,8 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
         compiled = re.compile("".join(parts))
     except re.error:
         return None
-    return Template(compiled, row, time_span is not None, line.rank, key_of(row))
+    rank = line.rank if row.rank is None else row.rank
+    return Template(compiled, row, time_span is not None, rank, key_of(row))
 
 
 def _literal(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from trainwarden.metrics.columns import Columns
+from trainwarden.metrics.columns import DERIVED, Columns
 from trainwarden.metrics.formats.base import Row
 from trainwarden.metrics.names import POSITIONS, canonical
 
@@ -16,7 +16,7 @@ _NOT_TRAINING = re.compile(
     r"|filter|process|convert|checkpoint|shard|sampl|infer|hellaswag|collect|build|prepar|extract"
     r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
 )
-_TRAINING = re.compile(r"(?i)^\W*$|train|epoch|step|iter|progress|updat|global")
+_TRAINING = re.compile(r"(?i)^[\W#]*$|train|epoch|step|iter|progress|updat|global|loss")
 
 
 @lru_cache(maxsize=256)
@@ -80,6 +80,10 @@ class Tracker:
     relative: bool = False
     rows: int = 0
     test_rows: int = 0
+    detailed: bool = False
+    """Whether rows state their step and their place in the epoch."""
+    least: float | None = None
+    """The lowest step stated by a row of training."""
 
     def position_indices(self, row: Row) -> set[int]:
         """Which of a row's pairs are positions."""
@@ -106,7 +110,9 @@ class Tracker:
     ) -> float | None:
         """The step of a row; None where it is to be left out (another rank's copy)."""
         evaluation = row.phase == "eval"
-        self._totals(places)
+        if not evaluation:
+            self._totals(places)
+            self.detailed = self.detailed or {"step", "epoch_step"} <= places.keys()
         step = places.get("step")
         epoch = places.get("epoch")
         if epoch is not None and not evaluation:
@@ -136,19 +142,21 @@ class Tracker:
                 return epoch
         if epoch is None or epoch != int(epoch) or logger.epoch is None:
             self.counted = True
+            logger.last = float(logger.rows)
             if logger.rows > self.current:
                 self._advance(float(logger.rows), float(logger.rows))
             return float(logger.rows)
         return self._here(epoch)
 
     def sums_up(self, places: dict[str, float]) -> bool:
-        """Whether a row sums up an epoch of a log whose steps are printed line by line."""
-        return (
-            self.explicit
-            and "epoch" in places
-            and "step" not in places
-            and "epoch_step" not in places
-        )
+        """Whether a row sums up an epoch of a log whose steps are printed line by line.
+
+        Such a row has an epoch alone; or, as fairseq's, the last step with it, but no place in
+        the epoch, where other rows have all three.
+        """
+        if not self.explicit or "epoch" not in places or "epoch_step" in places:
+            return False
+        return self.detailed or "step" not in places
 
     def _here(self, epoch: float | None) -> float:
         if self.current >= 0:
@@ -198,20 +206,24 @@ class Tracker:
             if self.current < 0 and step >= 0:
                 self._advance(step, step)
             return step + logger.base
-        fell = step < logger.last
+        fell, restarted = step < logger.last, False
         if fell and epoch is not None and logger.epoch is not None and epoch > logger.epoch:
             logger.base += logger.last + (logger.stride or 1.0)
             self.relative = True
-        elif fell and self._fell_back(logger, step):
+        elif restarted := fell and self._fell_back(logger, step):
             logger.base = 0.0
             self._restart(step)
+        elif fell and not logger.base and logger.last - step > 2 * (logger.stride or 1.0):
+            return None  # a line like that of the training, from elsewhere
+        if self.least is None or step < self.least:
+            self.least = step
         if step > logger.last >= 0:
             logger.stride = step - logger.last
         logger.last = step
         if epoch is not None:
             logger.epoch = epoch
         x = logger.base + step
-        if x > self.current or fell or logger.base:
+        if x > self.current or restarted or logger.base:
             self._advance(x, step)
         self.resuming = False
         return x
@@ -242,8 +254,13 @@ class Tracker:
             self.runs = 1
         return x
 
-    def bar(self, places: dict[str, float], label: str) -> float | None:
-        """Take a bar's position; its step where it is the training's bar and moved, else None."""
+    def bar(
+        self, places: dict[str, float], label: str, progress: bool = False
+    ) -> tuple[float | None, bool]:
+        """Take a bar's position: its step where it is the training's bar, and whether it moved.
+
+        `progress` says that the bar carries a loss or the like.
+        """
         n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
         kind, eligible = _bar_kind(label)
         key = f"{kind}|{total:g}"
@@ -268,13 +285,13 @@ class Tracker:
                 self.first_epoch = epoch
                 zero = 0.0 if epoch == 0 else 1.0
             bar.base = max(0.0, epoch - zero) * total
-        if not eligible:
-            return None
+        if not eligible and not (progress and not _NOT_TRAINING.search(kind)):
+            return None, moved
         if not self.main_bar:
             self.main_bar = key
         self.last_bar = key
         if key != self.main_bar:
-            return None
+            return None, moved
         if (epochs := places.get("total_epochs")) is not None and total:
             self.bar_total = epochs * total
         elif total and not bar.base:
@@ -283,13 +300,13 @@ class Tracker:
             x = bar.base + n
             if x > self.current:
                 self._advance(x, x)
-        return bar.base + n if moved else None
+        return bar.base + n, moved
 
     def timed(self, time: float, step: float, offset: int) -> None:
         """Derive seconds per step from the timestamps of two rows."""
         before, at = self.last_time, self.last_time_step
         if before is not None and at is not None and step > at and time > before:
-            column = self.columns.get("from timestamps", None)
+            column = self.columns.get(DERIVED, None)
             if column is not None:
                 column.pending.append((step, (time - before) / (step - at), offset))
         if at is None or step != at:
@@ -315,7 +332,17 @@ class Tracker:
             return int(self.stated_total)
         if self.epoch_steps and self.total_epochs:
             return int(self.epoch_steps * self.total_epochs)
+        if self.total_epochs and not self.explicit and not self.counted and not self.main_bar:
+            return int(self.total_epochs)  # the steps are epochs
         return None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the last step that was planned was reached; counted from 0, it is one less."""
+        total, step = self.total_steps, self.last_step
+        if total is None or step is None or total <= 0:
+            return False
+        return step >= total or (self.least == 0 and self.explicit and step == total - 1)
 
     def copy(self) -> Tracker:
         """An independent copy."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from trainwarden.metrics.formats.allennlp import TrainAndEval
 from trainwarden.metrics.formats.bars import Keras, Tqdm
 from trainwarden.metrics.formats.base import Line, LineFormat, Pair, Row
+from trainwarden.metrics.formats.blocks import Block
+from trainwarden.metrics.formats.boosting import Boosting
 from trainwarden.metrics.formats.dicts import PrintedDict
 from trainwarden.metrics.formats.jsonl import JsonLines
+from trainwarden.metrics.formats.mllog import MLLog
 from trainwarden.metrics.formats.pairs import Pairs
 from trainwarden.metrics.formats.tables import Box, Table
+from trainwarden.metrics.formats.yolo import Yolo
 
 __all__ = ["Line", "LineFormat", "Pair", "Row", "builtin_formats"]
 
 
 def builtin_formats() -> tuple[LineFormat, ...]:
     """The formats that come with trainwarden, the most particular first."""
-    return (Tqdm(), PrintedDict(), JsonLines(), Keras(), Table(), Box(), Pairs())
+    return (
+        *(Yolo(), Tqdm(), PrintedDict(), MLLog(), JsonLines(), Keras(), Boosting(), Table()),
+        *(TrainAndEval(), Box(), Block(), Pairs()),
+    )

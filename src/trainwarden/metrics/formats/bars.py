@@ -27,6 +27,7 @@ _KERAS = re.compile(
     r"(?P<n>\d+)/(?P<total>\d+)\s+(?:\[[=>.\s]*\]|[\u2501\xe2\x94\x81\x80-\xff]{3,}(?:\x1b\[[\d;]*m)*)"
     r"(?P<rest>.*)"
 )
+_KERAS_QUIET = re.compile(r"(?P<n>\d+)/(?P<total>\d+) - \d+m?s(?P<rest>(?: - .*)?)\Z")
 _KERAS_EPOCH = re.compile(r"^\s*Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$")
 _BYTES = re.compile(r"[kMG]?i?B/s")
 _SUFFIX = re.compile(r"[kMG]")
@@ -49,7 +50,8 @@ class Tqdm:
         if _BYTES.search(match["rate"]):
             return Row(self.name, [], kind="bar", label="download", rest=_rest(text, match.end()))
         label = text[line.start : match.start()].strip(" :|\t")
-        row = Row(self.name, [], kind="bar", label=label[:80], rest=_rest(text, match.end()))
+        general = re.sub(r"\d+", "#", label)[:80]
+        row = Row(self.name, [], kind="bar", label=general, rest=_rest(text, match.end()))
         pairs = row.pairs
         if found := _EPOCH_LABEL.search(text, line.start, match.start()):
             pairs.append(Pair("epoch", float(found["epoch"]), "", found.span("epoch")))
@@ -124,6 +126,8 @@ class Keras:
         if " - " not in text and "[" not in text:
             return None
         redraws = list(_KERAS.finditer(text, start))
+        if not redraws and (quiet := _KERAS_QUIET.match(text, start)):
+            redraws = [quiet]
         if not redraws or text[start : redraws[0].start()].strip():
             return None
         match = redraws[-1]

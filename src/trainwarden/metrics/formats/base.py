@@ -47,6 +47,10 @@ class Row:
     key: object = None
     rest: int | None = None
     """Where text begins that does not belong to the record and is to be read by itself."""
+    rank: int | None = None
+    """Which process printed it, where the record itself says so."""
+    more: tuple[Row, ...] = ()
+    """Further records of the same line, taken after this one."""
 
 
 def key_of(row: Row) -> tuple[object, ...]:

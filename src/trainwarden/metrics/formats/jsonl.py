@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
@@ -19,6 +20,8 @@ _PHASES: dict[str, Phase] = {
     "test": "eval",
 }
 MAX_LINES = 600
+_MAX_STEPS = re.compile(r'"max_steps": ?(\d+),?\Z')
+_DECODER = json.JSONDecoder()
 _MEASURED: dict[tuple[str | None, ...], bool] = {}
 """Whether objects with these keys are measurements: known from earlier ones."""
 
@@ -37,6 +40,9 @@ class JsonLines:
             del memory["json_list"]
             memory["json"] = ["{"]
             return None
+        if '"log_history"' in line.text and (rows := _history(line.text)):
+            memory.pop("json", None)
+            return rows
         if "json" not in memory and line.text[-1:] not in {"{", "}", ",", " "}:
             return None
         text = line.text[line.start :].strip(" \t")
@@ -62,6 +68,8 @@ class JsonLines:
             return None
         if not isinstance(held, list):
             return None
+        if found := _MAX_STEPS.match(text):
+            return Row(self.name, [Pair("max_steps", float(found[1]))], kind="totals")
         if text.endswith("["):
             # A list inside: what was collected belongs to an outer object.
             memory["json"] = ["{"]
@@ -77,6 +85,30 @@ class JsonLines:
             return None
         held.append(text)
         return None
+
+
+def _history(text: str) -> Row | None:
+    """The records of a `trainer_state.json` written on one line, as far as it goes."""
+    begin = re.search(r'"log_history": ?\[ ?', text)
+    if begin is None:
+        return None
+    rows: list[Row] = []
+    position = begin.end()
+    while text.startswith("{", position):
+        try:
+            data, position = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        if (row := row_of(data)) is not None:
+            rows.append(row)
+        while text[position : position + 1] in {",", " "}:
+            position += 1
+    if found := re.search(r'"max_steps": ?(\d+)', text):
+        rows.append(Row("jsonl", [Pair("max_steps", float(found[1]))], kind="totals"))
+    if not rows:
+        return None
+    rows[0].more = tuple(rows[1:])
+    return rows[0]
 
 
 def _whole(text: str) -> bool:

@@ -42,7 +42,8 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         Mark("killed", True),
         "kill oom memory 137 evicted",
         re.compile(
-            r"^\s*(?:.*line \d+:\s+\d+ )?Killed\b|oom-kill|OOMKilled|Out of memory: Kill"
+            r"^\s*(?:.*line \d+:\s+\d+ )?Killed\b|^\[\d+\]\s.*\bkilled\b"
+            r"|oom-kill|OOMKilled|Out of memory: Kill"
             r"|exit(?:ed)?(?: with)?(?: code| status)?:? 137\b|RayOutOfMemoryError"
             r"|(?:was|been) killed|Killed by signal|Exceeded job memory limit|\bEvicted\b"
             r"|died with <Signals\.SIGKILL|out-of-memory handler|exit code: -9\b"
@@ -102,7 +103,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
     (
         Mark("finished"),
         "train trainer run_ experiment successfully final done finish ending optimization epochs"
-        " weights summary trial",
+        " weights summary trial best stopping",
         re.compile(
             r"\b[Tt]raining (?:is |has )?(?:completed?|finished|done|ended|succeeded)\b"
             r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b|TRAINING (?:COMPLETE|DONE)"
@@ -113,6 +114,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
             r"|ENDING TIMING RUN|after training is done|Loss for final step|Optimization finished"
             r"|Training run (?:complete|finished)|All done"
             r"|\bAll (?:epochs|steps) (?:completed|done)"
+            r"|\*\*\* Best metric|^bestIteration = |\b[Bb]est iteration(?: is)?:"
             r"|\bepochs completed in\b|loading best weights|Run (?:finished|completed)"
             r"|wandb: Run summary|Saving the last checkpoint|[Tt]otal training time"
             r"|[Tt]raining time[: ]|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining|Trial .* completed"

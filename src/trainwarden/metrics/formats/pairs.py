@@ -43,6 +43,7 @@ _NOT_HERE = re.compile(
     r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro"
     r"|skipped|last|best|remaining|until|next|decay)\b"
 )
+_SINCE = re.compile(r"(?i)\b(?:total|elapsed|wall|eval|val|load\w*)\b")
 _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
 MAX_REFUSED = 2000
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
@@ -60,9 +61,30 @@ _BY_UNIT = {
     "%": "",
     "it": "",
 }
+_STARS = re.compile(r"\s*\*\s+(?:Acc|Prec|Loss)", re.IGNORECASE)
+_EVALUATED = re.compile(r"\s*(?:Epoch|Iter)\((?:val|test)\)")
+_OF_EVAL = re.compile(r"\s*\[\s*(\d+)\s*/\s*(\d+)")
+_PLACED = re.compile(r"\s*\[")
+_PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
+    ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
+)
+_RANKS = frozenset({"rank", "local_rank", "global_rank"})
+_PROSE = frozenset(
+    """
+    the a an what who which was were been that this these those his her he she they it its you your
+    my we our i and because if but so would could should can have had do does did not there when
+    where how why
+    """.split()
+)
+"""Words of sentences: a line with some is prose, unless the log has no other lines."""
+_VAGUE = frozenset(
+    """
+    cost score scale norm return returns memory mem time seconds batch round tree rounds precision
+    recall map em ce mae ep it grad ram throughput remaining
+    """.split()
+)
+"""Names that say too little for a line that holds nothing else."""
 _AFTER = re.compile(r"\s*(?:bf16|fp16|fp32|fp8)?\s*(MFU|mfu|TFLOPS?)\b")
-_BRACKET = re.compile(r"\A\s*[\[(]\s*\Z")
-_EPOCH = re.compile(r"\bepoch\b[^A-Za-z]*\Z", re.IGNORECASE)
 _INNER = re.compile(
     r"[\])\s:,|_-]*[\[(|:,]?\s*(?:(?:step|iter|iteration|batch|it)\s*[:=]?\s*)?\Z", re.I
 )
@@ -106,7 +128,7 @@ class Pairs:
     def __init__(self) -> None:
         self._refused: set[str] = set()
 
-    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The line's pairs, where it is made of them; prose with a number in it is not."""
         text, start = line.text, line.start
         if len(text) - start > 20_000 or not _DIGIT.search(text, start):
@@ -116,6 +138,12 @@ class Pairs:
         if shape in self._refused:
             return None
         row = self._parse(text, start)
+        if row is not None and row.kind == "metrics":
+            # Once there are step lines, a sentence with numbers is what a model wrote.
+            if not row.repeatable and "stepped" in memory:
+                return None
+            if row.repeatable and any(_is(pair, "step") for pair in row.pairs):
+                memory["stepped"] = True
         if row is None and not _TOTALS.search(text, start):
             if len(self._refused) >= MAX_REFUSED:
                 self._refused.clear()
@@ -132,15 +160,37 @@ class Pairs:
         if not pairs:
             return None
         phase = phase_of(body, residual)
-        if phase == "eval" and any(canonical(pair.name)[1] for pair in pairs):
+        told = [
+            canonical(pair.name)[1] for pair in pairs if canonical(pair.name)[0].role == "result"
+        ]
+        if phase == "eval" and any(told):
             phase = None  # names that tell their own phase: the line holds several
-        if not acceptable(pairs, residual, body):
+        elif phase is None and told and told[0] == "eval" and "train" not in told:
+            first = next(pair for pair in pairs if canonical(pair.name)[0].role == "result")
+            phase = "eval" if " " in first.name.strip() else None  # val Loss: 0.5 Acc: 0.8
+        if _EVALUATED.match(body):
+            # Where the evaluation stands is not where the training does.
+            loose += [p.span for p in pairs if p.span and p.name != "epoch" and _position(p)]
+            pairs = [pair for pair in pairs if pair.name == "epoch" or not _position(pair)]
+        if not acceptable(pairs, residual, body) and not (pairs and _EVALUATED.match(body)):
             return None
-        return Row(self.name, pairs, phase, loose=loose, repeatable=True)
+        prose = any(word.lower() in _PROSE for word in residual) or any(
+            " " in pair.name and not _PROSE.isdisjoint(pair.name.lower().split()) for pair in pairs
+        )
+        ranks = [pair for pair in pairs if pair.name.lower() in _RANKS]
+        pairs = [pair for pair in pairs if pair.name.lower() not in _RANKS]
+        row = Row(self.name, pairs, phase, loose=loose, repeatable=not prose)
+        row.rank = int(ranks[0].value) if ranks and ranks[0].value >= 0 else None
+        return row
 
 
 def _zeros(match: re.Match[str]) -> str:
     return "0" * (match.end() - match.start())
+
+
+def _position(pair: Pair) -> bool:
+    meaning = canonical(pair.name)[0]
+    return meaning.known and meaning.role == "position"
 
 
 def _is(pair: Pair, role: str) -> bool:
@@ -216,6 +266,21 @@ def scan(
                 loose.append(match.span("total"))
             before = position
             continue
+        if (place := _PHASES.get(name.lower())) and (
+            total is not None or (_PLACED.match(text, position) and value == int(value))
+        ):
+            # Test: [ 0/49] is where an evaluation stands; Train: 0 [ 50/1251 is an epoch.
+            if place == "eval":
+                residual.append(name)
+                loose.append((begin, after_digits))
+                if total is not None:
+                    loose.append(match.span("total"))
+                elif of := _OF_EVAL.match(text, position):
+                    loose += [of.span(1), of.span(2)]
+                    position = of.end()
+                before = position
+                continue
+            name = "step" if total is not None else "epoch"
         meaning = canonical(name)[0].name
         if meaning in {"step", "epoch"} and value != value:
             loose.append((begin, after_digits))
@@ -285,6 +350,8 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
             dropped = _WORD.findall(" ".join(words[:skip]))
             if _STATISTIC.search(" ".join(words[:skip])):
                 break  # "Std of Reward" is not the reward
+            if meaning.name == "step_time" and _SINCE.search(" ".join(words[:skip])):
+                break  # "total time" is not the step's
             if meaning.role == "position" and _NOT_HERE.search(" ".join(words[:skip])):
                 return "", left + dropped
             return shorter, left + dropped
@@ -300,7 +367,7 @@ def phase_of(body: str, residual: list[str]) -> Phase | None:
     if _SUMMARY.search(body.lstrip()):
         return "summary"
     words = " ".join(residual)
-    if _PHASE_EVAL.search(words) or re.match(r"\s*(?:Epoch|Iter)\((?:val|test)\)", body):
+    if _PHASE_EVAL.search(words) or _EVALUATED.match(body) or _STARS.match(body):
         return "eval"
     if _PHASE_TRAIN.search(words) or re.match(r"\s*(?:Epoch|Iter)\(train\)", body):
         return "train"
@@ -341,4 +408,6 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
         return known > 0 and len(words) <= 4 + len(pairs)
     if known >= 2:
         return len(words) <= 2 + known
+    if known == 1 and len(pairs) == 1 and pairs[0].name.strip().lower() in _VAGUE:
+        return False
     return known == 1 and not words and settings + odd == 0 and not body[:1].isspace()

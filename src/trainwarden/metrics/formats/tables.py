@@ -20,6 +20,7 @@ _BOX = re.compile(
 _ITEM = re.compile(
     rf"\A\s*\|?\s*>\s+(?P<name>[A-Za-z_][\w /.-]{{0,60}}):\s+(?P<value>{NUMBER})(?=\s|\Z)"
 )
+_DURATION = re.compile(r"[\d:]+\Z")
 _RULER = re.compile(r"\A\s*[-+=|]{8,}\s*\Z")
 
 
@@ -92,7 +93,7 @@ class Table:
                 if value is not None:
                     numbers.append(value)
                     filled.append(index)
-                elif cell.strip():
+                elif cell.strip() and not _DURATION.match(cell.strip()):
                     words = True
         if not numbers or (delimiter == "  " and words):
             return None
