@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from support.views import reading, seen, series, view
 from trainwarden.diagnosis import View, diagnose
 from trainwarden.evidence.config import TrainingFacts
 from trainwarden.records.finding import CEILINGS, Finding, Role, Severity
-from trainwarden.records.observation import Disagreement, Trust
+from trainwarden.records.observation import Disagreement, Observation, Place, Trust
 
 SEEDS = range(4)
 
@@ -270,6 +271,101 @@ def test_machine_fault(observation: Any, kind: str, severity: str) -> None:
     found = on_machine(more=[observation])
     assert set(found) == {kind}
     assert found[kind].severity.value == severity
+
+
+def all_on_machine(more: list[Any], earlier: Any = ()) -> dict[str, Finding]:
+    one = view(train(1), facts=FACTS, more=[*machine(), *more], earlier=earlier)
+    return {finding.kind: finding for finding in diagnose(one)}
+
+
+def xid_at(address: str) -> Observation:
+    told = seen("kernel.xid", 79, text="NVRM: Xid", trust=Trust.HARDWARE)
+    return told.model_copy(update={"place": Place(device=address)})
+
+
+@pytest.mark.parametrize(
+    ("observation", "severity"),
+    [
+        (gpu("ecc_uncorrected", 3), "info"),
+        (gpu("remap_failed", True), "info"),
+        (gpu("readable", False, text="GPU is lost"), "info"),
+        (gpu("throttle", "hw_thermal_slowdown"), "info"),
+        (xid_at("0000:3b:00"), "info"),
+        (xid_at("0000:18:00"), "critical"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.quantity,
+)
+def test_faults_of_gpus_that_others_use_are_only_told(observation: Any, severity: str) -> None:
+    whose = [
+        gpu("job_memory", 0),
+        gpu("pci_bus_id", "00000000:3B:00.0"),
+        seen("gpu.job_memory", 6e10, subject="GPU 0", trust=Trust.HARDWARE),
+        seen("gpu.pci_bus_id", "00000000:18:00.0", subject="GPU 0", trust=Trust.HARDWARE),
+    ]
+    (found,) = all_on_machine([*whose, observation]).values()
+    assert found.severity.value == severity
+
+
+def test_a_lost_gpu_was_the_jobs_when_an_earlier_session_saw_it_so() -> None:
+    lost = gpu("readable", False, text="GPU is lost")
+    for memory, severity in ((6e10, "critical"), (0, "info")):
+        earlier = ({"time": "2026-03-01T11:00:00Z", "gpu.job_memory": {"GPU 1": memory}},)
+        (found,) = all_on_machine([lost], earlier).values()
+        assert found.severity.value == severity
+
+
+def test_a_driver_that_refuses_is_told_and_a_machine_without_one_is_not() -> None:
+    refused = "the NVIDIA driver refused (NVML error 18: Driver/library version mismatch)"
+    for status, kinds in (("failed", {"gpu_unreadable"}), ("absent", set())):
+        told = seen("source.gpu", status, text=refused, trust=Trust.HARDWARE)
+        others = [one for one in machine() if not one.quantity.startswith("gpu.")]
+        one = view(train(1), facts=FACTS, more=[*others, told])
+        assert set(named(one)) == kinds
+
+
+def test_kills_of_others_are_told_once_and_only_as_information() -> None:
+    kills = [
+        seen("kernel.oom_kill", pid, subject=f"pid {pid}", text=f"Killed process {pid} (x)")
+        for pid in (400, 401, 402)
+    ]
+    found = all_on_machine(kills)
+    assert set(found) == {"host_oom"}
+    assert found["host_oom"].severity is Severity.INFO
+    assert "3 processes" in found["host_oom"].summary
+
+
+def test_the_memory_limit_of_the_jobs_group() -> None:
+    text = "group of the job's pid 71"
+    full = [
+        seen("host.cgroup_memory_limit", 10e9, text=text),
+        seen("host.cgroup_memory_used", 9.9e9, text=text),
+    ]
+    assert on_machine(more=full)["host_oom"].severity is Severity.WARNING
+    killed = seen("host.cgroup_oom_kills", 2, stat="growth", text=text + ", since the last session")
+    assert "2 processes" in on_machine(more=[killed])["host_oom"].summary
+    elsewhere = seen("host.cgroup_oom_kills", 2, stat="growth", text="this process's group")
+    assert on_machine(more=[elsewhere]) == {}
+
+
+def test_no_checkpoint_though_some_should_be_there() -> None:
+    none = [one for one in machine() if not one.quantity.startswith("checkpoint.")]
+    none.append(seen("checkpoint.count", 0, subject="/runs/job/out"))
+    for every, folder, kinds in (
+        (500, "out", {"checkpoint_stale"}),
+        (500, None, set()),
+        (100_000, "out", set()),
+        (None, "out", set()),
+    ):
+        facts = replace(FACTS, save_every=every, output_dir=folder)
+        assert set(named(view(train(1), facts=facts, more=none))) == kinds
+
+
+def test_one_stopped_process_of_many_is_no_stall_while_the_log_goes_on() -> None:
+    part = seen("process.state", "stopped", subject="pid 72", pid=72)
+    assert on_machine(more=[part])["stall"].severity is Severity.WARNING
+    whole = [one for one in machine() if one.quantity != "process.state"]
+    stalled = named(view(train(1), facts=FACTS, more=[*whole, part]))["stall"]
+    assert stalled.severity is Severity.CRITICAL
 
 
 def test_disagreement_is_a_finding() -> None:

@@ -435,12 +435,27 @@ class TestProcesses:
         processes = seen(report, "gpu.processes")
         assert f"pid {child.pid} (job) 34.0 GiB" in str(processes.value)
         assert f"pid {os.getpid()} (stranger) 2.0 GiB" in str(processes.value)
-        assert f"pid {unseen} (stranger) memory not told" in str(processes.value)
+        assert f"pid {unseen} (unknown) memory not told" in str(processes.value)
         assert "not visible from here" in str(processes.text)
         assert value(report, "gpu.job_memory") == 34 * GIB
-        assert value(report, "gpu.strangers") == 2
+        assert value(report, "gpu.strangers") == 1
         assert value(report, "gpu.processes", "GPU 1") == "none"
         assert value(report, "gpu.job_memory", "GPU 1") == 0
+
+    def test_pids_of_another_namespace_say_nothing_of_the_job(
+        self, nvml_standin: Standin, tmp_path: Path
+    ) -> None:
+        # In a container NVML tells the host's pids: the job's own look like nobody's.
+        nvml_standin([{"processes": f"4194301:{34 * GIB}"}, {"processes": ""}])
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        try:
+            report = read(tmp_path, pids=(child.pid,))
+        finally:
+            child.communicate(b"\n")
+        assert "(unknown)" in str(value(report, "gpu.processes"))
+        assert {o.subject for o in report.observations if o.quantity == "gpu.job_memory"} == {
+            "GPU 1"
+        }
 
     def test_with_an_unknown_job_owners_are_unknown(
         self, nvml_standin: Standin, tmp_path: Path

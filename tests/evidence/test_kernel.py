@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -239,10 +241,41 @@ def test_without_a_beginning_a_day_before_the_logs_last_write(tmp_path: Path) ->
     log.write_text("step 1\n")
     then = (NOW - timedelta(hours=2)).timestamp()
     os.utime(log, (then, then))
-    lines = [f"[{100_000 - 27 * 3600:.1f}] {TIMEOUT}", at(25 * 3600, KILL.format(5))]
+    lines = [
+        f"[{100_000 - 27 * 3600:.1f}] {TIMEOUT}",
+        at(25 * 3600, TIMEOUT.replace("nvme1", "nvme2")),
+        # Of processes that nobody knows only those that died about when the log ended.
+        at(4 * 3600, KILL.format(4)),
+        at(2 * 3600 - 20, KILL.format(5)),
+        at(2 * 3600 - 30, "python[6]: segfault at 0 ip 0 sp 0 error 4"),
+        at(600, KILL.format(7)),
+    ]
     report = source(tmp_path, lines).read(target(logs=(log,)))
-    assert [found.value for found in seen(report)] == [5]
+    assert [found.value for found in seen(report)] == ["nvme2", 5, 6]
     assert "a day before the log's last write" in report.message
+
+
+def test_while_the_job_lives_deaths_of_others_are_theirs(tmp_path: Path) -> None:
+    now = datetime.now(timezone.utc)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    own = child.pid
+    lines = [
+        f"[99990.0] python[{own}]: segfault at 0 ip 0 sp 0 error 4",
+        "[99991.0] python[6]: segfault at 0 ip 0 sp 0 error 4",
+        f"[99992.0] {KILL.format(8)}",
+        f"[50000.0] {KILL.format(9)}",
+    ]
+    path = tmp_path / "kmsg"
+    path.write_text("\n".join(lines) + "\n")
+    began = psutil.Process(own).create_time()
+    kernel = KernelSource(path, commands=(), boot_time=began - 99_980)
+    try:
+        report = kernel.read(Target(job=Job(id="job"), root=tmp_path, pids=(own,), now=lambda: now))
+    finally:
+        child.communicate(b"\n")
+    found = [(one.quantity, one.value, one.subject) for one in seen(report)]
+    assert found == [("kernel.segfault", own, "job"), ("kernel.oom_kill", 8, "pid 8")]
+    assert "since the job's beginning" in report.message
 
 
 def test_floods_are_grouped_and_counted(tmp_path: Path) -> None:

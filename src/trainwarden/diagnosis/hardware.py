@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainwarden.diagnosis.base import View, as_number
 from trainwarden.diagnosis.text import figure
@@ -78,6 +78,9 @@ def detect_xid(view: View) -> Iterator[Finding]:
         else:
             severity, what = XIDS.get(number, (Severity.WARNING, "not in the catalogue used here"))
         first = times[0]
+        where = {_at(view, seen.place.device) for seen in times}
+        if None not in where and not any(of_job(view, subject) for subject in where):
+            severity = Severity.INFO
         yield _finding(
             first,
             severity,
@@ -105,11 +108,20 @@ def detect_lost(view: View) -> Iterator[Finding]:
         )
 
 
-def _of_job(view: View, subject: str | None) -> bool:
+def of_job(view: View, subject: str | None) -> bool:
     """Whether the GPU works for this job; True where that cannot be told."""
-    memory = view.number("gpu.job_memory", subject=subject)
-    if memory is not None:
-        return memory > 0
+    parts = [
+        memory
+        for seen in view.find("gpu.job_memory")
+        if seen.subject == subject or (seen.subject or "").startswith(f"{subject} MIG ")
+        if (memory := as_number(seen.value)) is not None
+    ]
+    if parts:
+        return sum(parts) > 0
+    for row in reversed(view.earlier):
+        past = row.get("gpu.job_memory")
+        if isinstance(past, Mapping) and (before := as_number(past.get(subject))) is not None:
+            return before > 0
     holders = view.one("gpu.processes", subject=subject)
     pids = {
         str(seen.place.pid)
@@ -118,8 +130,23 @@ def _of_job(view: View, subject: str | None) -> bool:
     }
     if holders is None or not pids:
         return True
-    text = f"{holders.value} {holders.text or ''}"
-    return bool(pids & set(re.findall(r"\d+", text)))
+    return "(job)" in str(holders.value) or "(unknown)" in str(holders.value)
+
+
+def weighed(view: View, subject: str | None, severity: Severity) -> Severity:
+    """The severity where the job works on that GPU; elsewhere it is only told."""
+    return severity if of_job(view, subject) else Severity.INFO
+
+
+def _at(view: View, address: str | None) -> str | None:
+    """Which GPU has a PCI address: the kernel has `0000:3b:00`, NVML `00000000:3B:00.0`."""
+    if address is None:
+        return None
+    wanted = address.lower().partition(".")[0].split(":")[-2:]
+    for seen in view.find("gpu.pci_bus_id"):
+        if str(seen.value).lower().partition(".")[0].split(":")[-2:] == wanted:
+            return seen.subject
+    return None
 
 
 def detect_gpu_faults(view: View) -> Iterator[Finding]:
@@ -127,10 +154,9 @@ def detect_gpu_faults(view: View) -> Iterator[Finding]:
     for seen in view.find("gpu.ecc_uncorrected"):
         count = as_number(seen.value)
         if count:
-            severity = Severity.CRITICAL if _of_job(view, seen.subject) else Severity.WARNING
             yield _finding(
                 seen,
-                severity,
+                weighed(view, seen.subject, Severity.CRITICAL),
                 f"{seen.subject or 'A GPU'} counts {figure(count)} uncorrected memory errors "
                 "since the driver was loaded.",
                 "Results computed there since then cannot be trusted.",
@@ -140,7 +166,7 @@ def detect_gpu_faults(view: View) -> Iterator[Finding]:
         if seen.value is True or (as_number(seen.value) or 0) > 0:
             yield _finding(
                 seen,
-                Severity.CRITICAL,
+                weighed(view, seen.subject, Severity.CRITICAL),
                 f"{seen.subject or 'A GPU'} could not remap a bad memory row.",
                 "The card's spare rows are used up or broken.",
                 "Have the card replaced; move the job off it at its next checkpoint.",
@@ -149,7 +175,7 @@ def detect_gpu_faults(view: View) -> Iterator[Finding]:
         if seen.value is True or (as_number(seen.value) or 0) > 0:
             yield _finding(
                 seen,
-                Severity.WARNING,
+                weighed(view, seen.subject, Severity.WARNING),
                 f"{seen.subject or 'A GPU'} waits for a reset to remap a bad memory row.",
                 "Until then the bad row stays in use.",
                 "Plan a reset of this GPU after the run's next checkpoint.",
@@ -174,7 +200,7 @@ def _links(view: View) -> Iterator[Finding]:
             what = "lanes" if quantity.endswith("width") else "generation"
             yield _finding(
                 seen,
-                Severity.WARNING,
+                weighed(view, seen.subject, Severity.WARNING),
                 f"{seen.subject or 'A GPU'} runs its PCIe link at {what} {figure(now)} of "
                 f"{figure(top)} while busy.",
                 "Transfers to and from this GPU are slower than they could be.",
@@ -185,14 +211,21 @@ def _links(view: View) -> Iterator[Finding]:
 
 def detect_unreadable(view: View) -> Iterator[Finding]:
     """GPUs that NVML lists but cannot read."""
-    for seen in view.find("gpu.readable"):
+    told = view.find("gpu.readable")
+    for seen in view.find("source.gpu"):
+        # Without a driver, or without a GPU, there is nothing to miss.
+        if not told and seen.value in ("failed", "timed_out"):
+            yield _no_gpus(seen)
+    for seen in told:
         if seen.value is not False:
             continue
         why = clean(seen.text or "", 200)
         lost = "lost" in why.lower() or "fallen off" in why.lower()
+        of_others = not of_job(view, seen.subject)
+        usual = Severity.CRITICAL if lost else Severity.WARNING
         yield Finding(
             kind="gpu_hardware" if lost else "gpu_unreadable",
-            severity=Severity.CRITICAL if lost else Severity.WARNING,
+            severity=Severity.INFO if of_others else usual,
             observations=(seen.id,),
             since_time=seen.time,
             summary=f"{seen.subject or 'A GPU'} cannot be read{': ' + why if why else ''}.",
@@ -202,3 +235,19 @@ def detect_unreadable(view: View) -> Iterator[Finding]:
             evidence_type="observation",
             confidence=0.9,
         )
+
+
+def _no_gpus(seen: Observation) -> Finding:
+    return Finding(
+        kind="gpu_unreadable",
+        severity=Severity.WARNING,
+        observations=(seen.id,),
+        since_time=seen.time,
+        summary=f"No GPU can be read: {clean(seen.text or str(seen.value), 240)}.",
+        meaning="Nothing is known of any GPU: what holds or harms them stays unseen, and a run "
+        "that starts anew may not find them.",
+        alternatives=("A driver that was upgraded or hangs", "No permission for this user"),
+        first_action="Follow what the message says; run nvidia-smi as the job's user.",
+        evidence_type="observation",
+        confidence=0.9,
+    )

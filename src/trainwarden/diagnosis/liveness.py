@@ -64,17 +64,24 @@ def detect_stall(view: View) -> Iterator[Finding]:
     silent = as_number(age.value) if age else None
     since = view.now - timedelta(seconds=silent) if silent is not None else None
     ids = (age.id,) if age else ()
-    stopped = [s for s in view.find("process.state") if s.value == "stopped"]
+    states = [s for s in view.find("process.state") if s.value not in ("dead", "zombie")]
+    stopped = [s for s in states if s.value == "stopped"]
     if stopped:
+        limit = silence_limit(view)
+        # Of many, one that is stopped may be a helper, as long as the log goes on.
+        goes_on = len(stopped) < len(states) and (
+            silent is not None and limit is not None and silent < limit[0]
+        )
+        quiet = silent is not None and silent >= SHORTEST
         yield Finding(
             kind="stall",
-            severity=Severity.CRITICAL,
+            severity=Severity.WARNING if goes_on else Severity.CRITICAL,
             observations=(*(s.id for s in stopped[:4]), *ids),
             since_step=view.step,
             since_time=since,
             summary=f"{stopped[0].subject or 'The process'} is stopped by a signal (SIGSTOP or "
             "SIGTSTP, or a debugger): it is alive but does not run"
-            + (f"; its log is silent for {duration(silent)}." if silent is not None else "."),
+            + (f"; its log is silent for {duration(silent)}." if quiet and silent else "."),
             meaning="The run makes no step until it is continued.",
             alternatives=("Somebody suspended it on purpose", "A debugger holds it"),
             first_action="Ask who stopped it; continuing it (SIGCONT) loses nothing.",
@@ -85,9 +92,9 @@ def detect_stall(view: View) -> Iterator[Finding]:
     limit = silence_limit(view)
     if silent is None or limit is None or silent <= limit[0] or view.alive is None:
         return
-    states = [s for s in view.find("process.state") if s.value == "disk-sleep"]
-    io = " A process waits for the disk." if states else ""
-    more = [*view.cite("log.interval"), *(s.id for s in states[:2]), *view.cite("process.cpu")]
+    waiting = [s for s in states if s.value == "disk-sleep"]
+    io = " A process waits for the disk." if waiting else ""
+    more = [*view.cite("log.interval"), *(s.id for s in waiting[:2]), *view.cite("process.cpu")]
     yield Finding(
         kind="stall",
         severity=Severity.CRITICAL,

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainwarden.diagnosis.base import View, as_moment, as_number, whole
-from trainwarden.diagnosis.course import even
-from trainwarden.diagnosis.text import duration, share, size
+from trainwarden.diagnosis.course import even, order_chance
+from trainwarden.diagnosis.text import duration, figure, share, size
+from trainwarden.metrics.series import Series
 from trainwarden.metrics.trend import trend
 from trainwarden.records.finding import Finding, Severity
 from trainwarden.records.hostile import clean
+from trainwarden.records.observation import Observation
 
 WARMUP = 60.0
 """Seconds from a process's start in which memory may grow for good reasons, at the least."""
@@ -82,31 +84,59 @@ def _leak(
     )
 
 
+_HOST = re.compile(
+    r"(?:^|[_/.])(?:rss|uss|host_mem(?:ory)?|cpu_mem(?:ory)?|ram|sys(?:tem)?_mem(?:ory)?)(?:$|[_/.])"
+)
+
+
+def _printed_memory(view: View) -> Series | None:
+    """Host memory as the run itself prints it."""
+    known = view.series("memory")
+    if known is not None:
+        return known
+    for reading in view.readings:
+        for name, series in reading.series.items():
+            if _HOST.search(name) and not re.search("gpu|cuda|percent|free|avail", name):
+                return series
+    return None
+
+
 def _printed_growth(view: View) -> Finding | None:
-    series = view.series("memory") or view.series("rss") or view.series("host_memory")
+    series = _printed_memory(view)
     if series is None or series.count < 9:
         return None
     points = even(series)
+    if len(points) < 9:
+        return None
     long = len(points) >= 40
     points = points[len(points) // 4 if long else 1 :]  # caches and pools fill in the beginning
-    moving = trend(points, 0.001 if long else 0.01)
-    if moving is None or moving.direction != 1:
-        return None
     half = points[len(points) // 2 :]
-    later = trend(half, 0.01)
-    ongoing = later.direction == 1 if later else half[-1].value > 1.03 * half[0].value
+    if long:
+        moving, later = trend(points, 0.001), trend(half, 0.01)
+        grows = moving is not None and moving.direction == 1
+        ongoing = later is not None and later.direction == 1
+    else:
+        # So few values can only be judged by their order.
+        grows = order_chance([p.value for p in points], rising=True) < 0.002
+        ongoing = half[-1].value > 1.02 * half[0].value
     first, last = points[0].value, points[-1].value
-    if first <= 0 or last < 1.1 * first or not ongoing:
+    if first <= 0 or last < 1.1 * first or not (grows and ongoing):
         return None
-    return _leak(
+    if series.unit == "bytes":
+        told = f"from {size(first)} to {size(last)}"
+    else:
+        told = f"from {figure(first)} to {figure(last)} ({series.original})"
+    found = _leak(
         view,
         view.cite(series.name, "first", "last", "max"),
         points[0].step,
-        f"The memory that the run prints grew from {size(first)} to {size(last)} after its first "
-        "quarter, and goes on growing.",
+        f"The memory that the run prints grew {told} after its beginning, and goes on growing.",
         None,
-        0.7,
+        0.7 if long else 0.5,
     )
+    # A few values that rise can be a cache on its way to its limit.
+    little = not long and last < 1.5 * first
+    return found.model_copy(update={"severity": Severity.INFO}) if little else found
 
 
 def _session_growth(view: View) -> Finding | None:
@@ -164,6 +194,7 @@ def detect_low_memory(view: View) -> Iterator[Finding]:
     """A host with practically no memory left."""
     if not view.live:
         return
+    yield from _full_group(view)
     seen, total = view.one("host.memory_available"), view.number("host.memory_total")
     free = as_number(seen.value) if seen else None
     if seen is None or free is None or not total or free > 0.03 * total:
@@ -182,6 +213,45 @@ def detect_low_memory(view: View) -> Iterator[Finding]:
     )
 
 
+def _full_group(view: View) -> Iterator[Finding]:
+    """The memory limit of the job's control group: used up, or killed for."""
+    limit, used = view.one("host.cgroup_memory_limit"), view.one("host.cgroup_memory_used")
+    most, now = (as_number(seen.value) if seen else None for seen in (limit, used))
+    if limit and used and most and now and now > 0.97 * most and view.alive is not False:
+        yield Finding(
+            kind="host_oom",
+            severity=Severity.WARNING,
+            observations=(used.id, limit.id),
+            since_time=used.time,
+            summary=f"{size(now)} of the {size(most)} that the memory limit of the "
+            f"{used.text or 'group'} allows are in use ({share(now / most)}).",
+            meaning="The kernel is about to kill something of that group, mostly its largest "
+            "process.",
+            alternatives=("Another job in the same group holds it",),
+            first_action="See which processes hold memory before the next evaluation or "
+            "checkpoint.",
+            evidence_type="observation",
+            confidence=0.8,
+        )
+    kills = view.one("host.cgroup_oom_kills", "growth")
+    count = as_number(kills.value) if kills else None
+    of_job = kills is not None and "job" in (kills.text or "")
+    if kills is not None and count and of_job and not view.find("kernel.oom_kill"):
+        yield Finding(
+            kind="host_oom",
+            severity=Severity.WARNING,
+            observations=(kills.id,),
+            since_time=kills.time,
+            summary=f"{count:.0f} processes in the job's memory group were killed for want of "
+            "memory since the last session.",
+            meaning="The group's memory limit, or the host's memory, ran out.",
+            alternatives=("A process of another job in the same group",),
+            first_action="See whether all workers and loaders still live; compare limit and use.",
+            evidence_type="observation",
+            confidence=0.8,
+        )
+
+
 def job_pids(view: View) -> set[int]:
     """Pids known to belong to the job, dead or alive."""
     pids = set()
@@ -197,30 +267,38 @@ def job_pids(view: View) -> set[int]:
 def detect_oom_kill(view: View) -> Iterator[Finding]:
     """Kills by the kernel for want of memory, of this job's processes or others'."""
     pids = job_pids(view)
+    others: list[Observation] = []
     for seen in view.find("kernel.oom_kill"):
         text = f"{seen.value} {seen.text or ''}"
         named = {
             int(n) for n in re.findall(r"(?:[Pp]rocess|pid[=: ]|task=\S{1,40},pid=)\s*(\d+)", text)
         }
         named |= {int(n) for n in (as_number(seen.value), seen.place.pid) if n is not None}
-        ours = bool(named & pids)
-        if not ours and view.before_run(seen.time):
-            continue
-        yield Finding(
-            kind="host_oom",
-            severity=Severity.CRITICAL if ours else Severity.INFO,
-            observations=(seen.id,),
-            since_time=seen.time,
-            summary=(
-                "The kernel killed a process of this job for want of memory"
-                if ours
-                else "The kernel killed a process, not known to be this job's, for want of memory"
-            )
-            + (f": “{clean(seen.text, 160)}”." if seen.text else "."),
-            meaning="Host memory, or the job's memory limit, ran out.",
-            alternatives=("Another job on the host used the memory up",),
-            first_action="Compare memory limit and use over the job's life; see which process "
-            "grew.",
-            evidence_type="observation" if ours else "inference",
-            confidence=0.95 if ours else 0.4,
-        )
+        if named & pids or seen.subject == "job":
+            yield _killed((seen.id,), seen, Severity.CRITICAL, "a process of this job", 0.95)
+        elif view.ended != "finished" and not view.before_run(seen.time):
+            others.append(seen)
+    if others:
+        # Once, however many: on a shared machine they are mostly other people's.
+        many = f"{len(others)} processes" if len(others) > 1 else "a process"
+        ids = tuple(seen.id for seen in others[-5:])
+        whose = f"{many}, not known to be this job's,"
+        yield _killed(ids, others[-1], Severity.INFO, whose, 0.4)
+
+
+def _killed(
+    ids: tuple[str, ...], seen: Observation, severity: Severity, whose: str, confidence: float
+) -> Finding:
+    return Finding(
+        kind="host_oom",
+        severity=severity,
+        observations=ids,
+        since_time=seen.time,
+        summary=f"The kernel killed {whose} for want of memory"
+        + (f": “{clean(seen.text, 160)}”." if seen.text else "."),
+        meaning="Host memory, or the job's memory limit, ran out.",
+        alternatives=("Another job on the host used the memory up",),
+        first_action="Compare memory limit and use over the job's life; see which process grew.",
+        evidence_type="observation" if severity is Severity.CRITICAL else "inference",
+        confidence=confidence,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import Course, Direction, course, even, moved
+from trainwarden.diagnosis.course import Course, Direction, course, current_run, even, moved
 from trainwarden.diagnosis.rl import is_rl
 from trainwarden.diagnosis.text import figure, share
 from trainwarden.metrics.series import Series
@@ -272,7 +272,7 @@ def detect_spike(view: View) -> Iterator[Finding]:
     series = view.series("loss")
     if series is None or is_rl(view):
         return
-    points = [p for p in series.recent if math.isfinite(p.value)]
+    points = [p for p in current_run(series.recent) if math.isfinite(p.value)]
     if len(points) < 40:
         return
     from trainwarden.metrics.changepoint import spikes

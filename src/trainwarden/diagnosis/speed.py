@@ -8,6 +8,7 @@ from statistics import median
 
 from trainwarden.diagnosis.base import View, as_number, whole
 from trainwarden.diagnosis.course import current_run, spread
+from trainwarden.diagnosis.hardware import of_job, weighed
 from trainwarden.diagnosis.text import figure, share
 from trainwarden.metrics.changepoint import EDGE, Shift, level_shift
 from trainwarden.metrics.series import Point, Series
@@ -124,7 +125,7 @@ def detect_throttling(view: View) -> Iterator[Finding]:
         at = f" at {figure(heat.value)} °C" if heat is not None else ""
         yield Finding(
             kind="throttling",
-            severity=Severity.WARNING,
+            severity=weighed(view, seen.subject, Severity.WARNING),
             observations=(seen.id, *extra),
             since_time=seen.time,
             summary=f"{seen.subject or 'A GPU'} is held down ({reasons}){at}.",
@@ -149,7 +150,8 @@ def detect_idle_gpu(view: View) -> Iterator[Finding]:
         power = view.number("gpu.power_share", subject=seen.subject)
         if used is None or memory is None or not total:
             continue
-        if used <= 0.05 and memory >= 0.05 * total and (power is None or power < 0.15):
+        resting = used <= 0.05 and (power is None or power < 0.15)
+        if resting and memory >= 0.05 * total and of_job(view, seen.subject):
             idle.append((seen, memory / total))
     if not idle:
         return

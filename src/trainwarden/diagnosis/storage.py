@@ -105,6 +105,7 @@ def detect_checkpoints(view: View) -> Iterator[Finding]:
             evidence_type="inference",
             confidence=0.7,
         )
+    yield from _never_saved(view, running)
     seen = view.one("checkpoint.incomplete")
     broken = as_number(seen.value) if seen else None
     if seen and broken:
@@ -122,6 +123,27 @@ def detect_checkpoints(view: View) -> Iterator[Finding]:
             evidence_type="inference",
             confidence=0.6,
         )
+
+
+def _never_saved(view: View, running: bool) -> Iterator[Finding]:
+    """No checkpoint where the config says when and where to save, and twice that has passed."""
+    none, facts, step = view.says("checkpoint.count", 0), view.facts, view.step
+    every, folder = facts.save_every, facts.output_dir
+    if none is None or not running or not every or not folder or step is None or step < 2 * every:
+        return
+    yield Finding(
+        kind="checkpoint_stale",
+        severity=Severity.WARNING,
+        observations=(none.id, *view.cite("step")),
+        since_step=every,
+        summary=f"No checkpoint is in {clean(none.subject or folder, 120)}, though the config "
+        f"saves every {every} steps and the run is at step {step}.",
+        meaning="A crash now would lose the whole run.",
+        alternatives=("It saves in another folder", "Saving fails quietly"),
+        first_action="Look for errors of saving in the log, and where its files are written.",
+        evidence_type="inference",
+        confidence=0.7,
+    )
 
 
 def detect_read_only(view: View) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from trainwarden.evidence.census import Census
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.job import Job
 from trainwarden.records.observation import SourceReport, Trust
@@ -42,6 +43,8 @@ class Target:
     live: bool = True
     """False in a replay: nothing of this machine belongs to the run."""
     readings: dict[Path, Reading] = field(default_factory=dict)
+    census: Census = field(default_factory=Census, repr=False, compare=False)
+    """Which processes are the job's: asked for by sources, read once for all of them."""
 
 
 class Source(Protocol):

@@ -38,7 +38,6 @@ def disagreements(observations: Iterable[Observation]) -> list[Disagreement]:
         _same_quantity,
         _alive_and_ended,
         _exit_and_ended,
-        _launcher,
         _checkpoint,
         _gpu_memory,
     ):
@@ -151,18 +150,6 @@ def _exit_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
     elif failed and ended.value == "finished":
         why = f"the log says finished, yet a process of the job ended with {failed[0].value}"
         yield _dispute("process.exit", failed[0], ended, why)
-
-
-def _launcher(seen: list[Observation]) -> Iterator[Disagreement]:
-    launcher, alive = _find(seen, "process.launcher_alive"), _find(seen, "process.alive")
-    if launcher is None or alive is None or launcher.value is alive.value:
-        return
-    why = (
-        "the launcher died while workers live: nothing restarts or ends them"
-        if alive.value
-        else "the launcher lives, but none of its workers does"
-    )
-    yield _dispute("process.launcher_alive", alive, launcher, why)
 
 
 def _checkpoint(seen: list[Observation]) -> Iterator[Disagreement]:

@@ -276,8 +276,10 @@ class _Device:
             text=clean("; ".join(one.full for one in described), 600) or None,
         )
         ours = [p["memory"] for p, one in zip(processes, described, strict=True) if one.of_job]
-        others = [one for one in described if not one.of_job]
-        if owners.job and None not in ours:
+        others = [one for one in described if one.of_job is False]
+        untold = any(one.of_job is None for one in described)
+        # A process of unknown owner may be the job's, so that none seen of it means nothing.
+        if owners.job and None not in ours and (ours or not untold):
             memory = sum(ours)
             yield self._see(
                 "processes", "gpu.job_memory", memory, "bytes", "of the job's processes"

@@ -18,7 +18,8 @@ GIB = 2**30
 class Described(NamedTuple):
     """A process on a GPU: whether it is the job's, and how it is written in short and in full."""
 
-    of_job: bool
+    of_job: bool | None
+    """None where that cannot be told."""
     brief: str
     full: str
 
@@ -28,18 +29,13 @@ class Owners:
 
     def __init__(self, target: Target) -> None:
         """Take for the job what the process source takes for it."""
-        from trainwarden.evidence.lineage import Past
-        from trainwarden.evidence.processes import find_roots
-        from trainwarden.evidence.proctable import read_table, tree
-
         self._table: Table = {}
         self.job: set[int] = set()
         """Every pid of the job that lives; empty where that is not known."""
         # Not to know whose a process is must not cost what the devices told.
         with suppress(Exception):
-            self._table = read_table()
-            roots, _ = find_roots(target, self._table, Past.of(target.earlier))
-            self.job = {proc.pid for proc in tree(self._table, roots)}
+            family = target.census.family(target)
+            self._table, self.job = family.table, set(family.living)
 
     def _name(self, pid: int) -> str:
         proc = self._table.get(pid)
@@ -52,9 +48,12 @@ class Owners:
         pid, memory = process["pid"], process["memory"]
         size = f"{memory / GIB:.1f} GiB" if memory is not None else "memory not told"
         of_job = pid in self.job
-        whose = "the job's" if of_job else ("not the job's" if self.job else "owner unknown")
-        brief = f"pid {pid} ({'job' if of_job else 'stranger' if self.job else 'unknown'}) {size}"
-        return Described(of_job, brief, f"pid {pid} {self._name(pid)}, {whose}, {size}")
+        # NVML tells the host's pids: from within a container they name nothing that is seen here.
+        known = bool(self.job) and pid in self._table
+        whose = "the job's" if of_job else ("not the job's" if known else "owner unknown")
+        brief = f"pid {pid} ({'job' if of_job else 'stranger' if known else 'unknown'}) {size}"
+        full = f"pid {pid} {self._name(pid)}, {whose}, {size}"
+        return Described(None if not known else of_job, brief, full)
 
 
 def assignments(job: Iterable[int]) -> list[tuple[str, list[int]]]:

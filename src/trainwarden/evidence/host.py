@@ -61,11 +61,13 @@ class HostSource:
             "host.swap_used": "host_swap_used",
             "host.cgroup_oom_kills": "cgroup_oom_kills",
         }
-        return {
-            kept[seen.quantity]: seen.value
-            for seen in report.observations
-            if seen.quantity in kept and seen.stat == "last"
-        }
+        row: dict[str, Any] = {}
+        for seen in report.observations:
+            if seen.quantity in kept and seen.stat == "last":
+                row[kept[seen.quantity]] = seen.value
+                if seen.quantity == "host.cgroup_oom_kills":
+                    row["cgroup"] = seen.place.api
+        return row
 
     def _memory(self, look: _Look) -> None:
         path = self.proc / "meminfo"
@@ -82,12 +84,14 @@ class HostSource:
         total = sizes.get("MemTotal")
         available = sizes.get("MemAvailable")
         if total is not None:
-            look.add("host.memory_total", total, "B", str(path))
+            look.add("host.memory_total", total, "bytes", str(path))
         if available is not None:
-            look.add("host.memory_available", available, "B", str(path))
+            look.add("host.memory_available", available, "bytes", str(path))
         if "SwapTotal" in sizes:
             used = sizes["SwapTotal"] - sizes.get("SwapFree", 0)
-            look.add("host.swap_used", used, "B", str(path), text=f"of {sizes['SwapTotal']} B")
+            look.add(
+                "host.swap_used", used, "bytes", str(path), text=f"of {sizes['SwapTotal']} bytes"
+            )
 
     def _load(self, look: _Look) -> None:
         cores = os.cpu_count() or 1
@@ -119,21 +123,22 @@ class HostSource:
         except OSError as error:
             look.problems.append(f"{self.shm}: {error.strerror}")
             return
-        look.add("host.shm_total", space.f_blocks * space.f_frsize, "B", str(self.shm))
-        look.add("host.shm_free", space.f_bavail * space.f_frsize, "B", str(self.shm))
+        look.add("host.shm_total", space.f_blocks * space.f_frsize, "bytes", str(self.shm))
+        look.add("host.shm_free", space.f_bavail * space.f_frsize, "bytes", str(self.shm))
 
     def _groups(self, look: _Look, target: Target) -> None:
         """The job's memory control group, or this process's own where no job process is left."""
-        for pid in (*map(str, target.pids), "self"):
+        pids = dict.fromkeys((*target.pids, *list(target.census.living(target))[:8]))
+        for pid in (*map(str, pids), "self"):
             group = memory_group(self.proc, pid)
             if group is None:
                 continue
-            whose = "this process's group" if pid == "self" else f"group of pid {pid}"
+            whose = "this process's group" if pid == "self" else f"group of the job's pid {pid}"
             where = str(group.folder)
             if group.limit is not None:
-                look.add("host.cgroup_memory_limit", group.limit, "B", where, text=whose)
+                look.add("host.cgroup_memory_limit", group.limit, "bytes", where, text=whose)
                 if group.used is not None:
-                    look.add("host.cgroup_memory_used", group.used, "B", where, text=whose)
+                    look.add("host.cgroup_memory_used", group.used, "bytes", where, text=whose)
             if group.oom_kills is not None:
                 kills = group.oom_kills
                 look.add("host.cgroup_oom_kills", kills, None, where, text=whose)
@@ -142,6 +147,7 @@ class HostSource:
                         row["cgroup_oom_kills"]
                         for row in reversed(target.earlier)
                         if isinstance(row.get("cgroup_oom_kills"), int)
+                        and row.get("cgroup", where) == where
                     ),
                     None,
                 )

@@ -29,6 +29,10 @@ LOOK_BACK = 24 * 3600.0
 SHOWN = 20
 """Events reported of one quantity; more are counted."""
 _FATAL = {"kernel.oom_kill", "kernel.segfault", "kernel.xid"}
+_OF_PROCESSES = {"kernel.oom_kill", "kernel.segfault"}
+AFTERMATH = 1800.0
+"""Seconds after its log's last write within which a process that nobody knows may have been the
+job's: logs are written at intervals."""
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("dmesg",),
     ("journalctl", "-k", "-b", "-o", "short-unix", "--no-pager", "-q", "-n", "200000"),
@@ -92,15 +96,25 @@ class KernelSource:
             )
         # The kernel stamps its lines with a clock that stands still while the machine sleeps.
         boot = self.boot_time if self.boot_time is not None else now - time.monotonic()
-        recent, start, said = self._since(target, now)
-        own = _own_pids(target)
-        events = [
-            event
-            for event in parse_kernel_log(lines, boot, start)
-            if event.time is None
-            or event.time >= recent
-            or (event.kind in _FATAL and event.pid in own)
-        ]
+        living = target.census.living(target)
+        recent, start, said = self._since(target, now, living)
+        own = _own_pids(target, living)
+        end = self._end(target, now)
+
+        def counts(event: KernelEvent) -> bool:
+            if event.kind in _OF_PROCESSES and event.pid not in own:
+                if living or event.time is None:
+                    # Of one that lives, what died elsewhere is only told where memory ran out.
+                    return event.kind == "kernel.oom_kill" and (event.time or now) >= recent
+                # Nothing tells whose it was but that the log ended then.
+                return recent <= event.time and end - SLACK <= event.time <= end + AFTERMATH
+            return (
+                event.time is None
+                or event.time >= recent
+                or (event.kind in _FATAL and event.pid in own)
+            )
+
+        events = [event for event in parse_kernel_log(lines, boot, start) if counts(event)]
         return SourceReport(
             source=self.name,
             trust=self.trust,
@@ -163,7 +177,14 @@ class KernelSource:
                 )
         return found
 
-    def _since(self, target: Target, now: float) -> tuple[float, float, str]:
+    def _end(self, target: Target, now: float) -> float:
+        """Unix seconds of the last write to the job's logs; now where they don't tell."""
+        ends = [_modified(path) for path in target.logs]
+        return max((moment for moment in ends if moment is not None), default=now)
+
+    def _since(
+        self, target: Target, now: float, living: Mapping[int, float]
+    ) -> tuple[float, float, str]:
         """Unix seconds from which all counts, from which the job's own counts, and the reason."""
         rows = [
             moment
@@ -171,12 +192,11 @@ class KernelSource:
             if (moment := unix_seconds(row.get("time"))) is not None
         ]
         starts = [s for pid in target.pids if (s := _started(self.proc, pid, now)) is not None]
+        starts += living.values()
         starts += [began for row in target.earlier for began in _pids_of(row).values() if began]
         begin = min([*rows, *starts], default=None)
         if begin is None:
-            ends = [_modified(path) for path in target.logs]
-            end = max((moment for moment in ends if moment is not None), default=now)
-            begin = end - LOOK_BACK
+            begin = self._end(target, now) - LOOK_BACK
             said = "messages since a day before the log's last write"
         else:
             said = "messages since the job's beginning"
@@ -265,9 +285,9 @@ def _subject(event: KernelEvent, own: frozenset[int]) -> str | None:
     return clean(event.device, 60) if event.device else None
 
 
-def _own_pids(target: Target) -> frozenset[int]:
+def _own_pids(target: Target, living: Mapping[int, float]) -> frozenset[int]:
     """The job's processes now and at the last session that saw any."""
-    pids = set(target.pids)
+    pids = {*target.pids, *living}
     for row in reversed(target.earlier):
         if seen := _pids_of(row):
             pids.update(seen)

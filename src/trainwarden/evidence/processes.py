@@ -51,6 +51,8 @@ class ProcessSource:
         started = time.monotonic()
         try:
             status, message, seen = self._read(target)
+        except TimeoutError as error:
+            status, message, seen = "timed_out", f"{error}: /proc does not answer", []
         except Exception as error:
             status, message, seen = "failed", f"processes cannot be read: {error!r}", []
         return SourceReport(
@@ -65,10 +67,8 @@ class ProcessSource:
     def _read(self, target: Target) -> tuple[str, str, list[Observation]]:
         if not target.live:
             return "absent", "a replay: no process of this machine belongs to the run", []
-        table = proctable.read_table()
-        past = Past.of(target.earlier)
-        roots, notes = find_roots(target, table, past)
-        family = proctable.tree(table, roots, leave_out=[os.getpid()])
+        found = target.census.family(target)
+        table, past, family, notes = found.table, found.past, list(found.procs), list(found.notes)
         account = _Account(target, family)
         if not family and not past.sightings and not target.pids:
             return (

@@ -43,21 +43,25 @@ class StorageSource:
             )
         begun = time.perf_counter()
         folders = run_folders(target)
+        look = _Look(self.name, self.trust, target.now())
         if not folders:
+            look.disks([target.root], Scan(), target.earlier, rotated=False)
+            unknown = "no log or checkpoint folder of this run is known: the root's disk was read"
             return SourceReport(
                 source=self.name,
                 trust=self.trust,
-                status="absent",
-                message="neither a log nor a checkpoint folder of this run is known",
+                status="partial" if look.found else "failed",
+                message="; ".join([unknown, *look.problems]),
                 seconds=time.perf_counter() - begun,
+                observations=tuple(look.found),
             )
-        look = _Look(self.name, self.trust, target.now())
         now = look.now.timestamp()
         kept = [folder for folder in folders if _is_folder(folder, look.problems)]
         missing = [
             f"{_shown(folder)} does not exist (yet)" for folder in folders if folder not in kept
         ]
-        alive = not target.pids or any(Path(f"/proc/{pid}").exists() for pid in target.pids)
+        known = bool(target.pids) or any(row.get("pids") for row in target.earlier)
+        alive = bool(target.census.living(target)) or not known
         # A log's folder may hold the checkpoints of other runs: it is the second choice.
         saving = [folder for folder in saving_folders(target) if _is_folder(folder, [])]
         found = scan(saving, now, may_be_writing=alive)
@@ -228,8 +232,8 @@ class _Look:
                 continue
             seen.add(device)
             free = space.f_bavail * space.f_frsize
-            self.add("disk.free", free, "B", folder, api="statvfs")
-            self.add("disk.total", space.f_blocks * space.f_frsize, "B", folder, api="statvfs")
+            self.add("disk.free", free, "bytes", folder, api="statvfs")
+            self.add("disk.total", space.f_blocks * space.f_frsize, "bytes", folder, api="statvfs")
             if space.f_files:  # some file systems have no fixed number
                 self.add("disk.inodes_free", space.f_favail, None, folder, api="statvfs")
             if space.f_flag & os.ST_RDONLY:
@@ -264,7 +268,7 @@ class _Look:
         if folder not in (newest[0].path, *newest[0].path.parents) or newest[0].size == 0:
             return
         seconds = free / newest[0].size * interval
-        text = f"if a checkpoint of {newest[0].size} B every {interval:.0f} s is kept each time"
+        text = f"if a checkpoint of {newest[0].size} bytes every {interval:.0f} s is kept each time"
         self.add("disk.full_in", round(seconds, 1), "s", folder, stat="growth", text=text)
 
     def checkpoints(self, found: Scan, folders: Sequence[Path]) -> None:
@@ -285,8 +289,8 @@ class _Look:
                 subject, file=newest.path, text=f"{name}{now}", step=newest.step,
             )  # fmt: skip
             self.add(
-                "checkpoint.size", newest.size, "B", subject, file=newest.path, text=f"{name}{now}",
-                step=newest.step,
+                "checkpoint.size", newest.size, "bytes", subject, file=newest.path,
+                text=f"{name}{now}", step=newest.step,
             )  # fmt: skip
             if newest.step is not None:
                 self.add(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainwarden.errors import Refusal
 from trainwarden.faces.common import emit_json, json_option, root_option, table
+from trainwarden.records.hostile import clean
+
+if TYPE_CHECKING:
+    from trainwarden.records.observation import SourceReport
 
 
 @click.command()
@@ -24,9 +30,10 @@ def jobs(as_json: bool) -> None:
     if not found:
         click.echo("no training job was found on this machine")
     for one in found:
-        click.echo(f"pid {one['pid']}: {one['command']}")
+        pids = one["pids"]
+        click.echo(f"pid {', '.join(map(str, pids))}: {one['command']}")
         for key, value in one.items():
-            if key in {"pid", "command"} or value in (None, [], "", {}):
+            if key in {"pids", "command"} or value in (None, [], "", {}):
                 continue
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
             click.echo(f"  {key}: {shown}")
@@ -64,6 +71,48 @@ def read(log: Path, as_json: bool) -> None:
         click.echo(f"note: {note}")
 
 
+def plain(reports: Iterable[SourceReport]) -> dict[str, Any]:
+    """What a machine's sources told as compact data, without what only people read.
+
+    `time`, `host` (with its `name`), `gpus` (one entry a device, an unreadable one with its
+    `reason`, or MIG instance), `disks` (one a file system), `kernel` (`readable` and `events`),
+    and under `sources` what each could do. Keys are the quantities without their prefix; units
+    are theirs: bytes, seconds, watts, MHz, degrees Celsius, shares of 1.
+    """
+    from trainwarden.evidence.base import utc_now
+    from trainwarden.records.base import isoformat
+
+    host: dict[str, Any] = {"name": clean(socket.gethostname(), 200)}
+    kernel: dict[str, Any] = {"readable": False, "events": []}
+    devices: dict[str, dict[str, dict[str, Any]]] = {"gpu": {}, "disk": {}, "checkpoint": {}}
+    sources = {}
+    for report in reports:
+        sources[report.source] = {"status": report.status, "message": report.message}
+        for seen in report.observations:
+            room, _, name = seen.quantity.partition(".")
+            if room in devices and seen.subject is not None:
+                row = devices[room].setdefault(seen.subject, {"subject": seen.subject})
+                row[name] = seen.value
+                if name == "readable" and seen.value is False:
+                    row["reason"] = seen.text
+            elif room == "kernel" and name != "readable" and seen.stat == "last":
+                event = {"kind": name, "value": seen.value, "text": seen.text}
+                event["time"] = isoformat(seen.time) if seen.time else None
+                kernel["events"].append(event)
+            elif room == "kernel" and name == "readable":
+                kernel["readable"] = seen.value
+            elif room == "host" and seen.stat == "last":
+                host[name] = seen.value
+    return {
+        "time": isoformat(utc_now()),
+        "host": host,
+        "gpus": list(devices["gpu"].values()),
+        "disks": list(devices["disk"].values()),
+        "kernel": kernel,
+        "sources": sources,
+    }
+
+
 @click.command()
 @root_option
 @json_option
@@ -84,7 +133,7 @@ def probe(root: Path, as_json: bool) -> None:
     sources: list[Any] = [GpuSource(), HostSource(), StorageSource(), KernelSource()]
     reports = collect(target, sources)
     if as_json:
-        emit_json({"reports": [report.model_dump(mode="json") for report in reports]})
+        emit_json(plain(reports))
         return
     for report in reports:
         click.echo(

@@ -419,7 +419,10 @@ def _unread(report: SourceReport) -> Observation:
 
 def _devices(machine: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row a GPU (or MIG instance) with what the gate's table shows."""
-    shown = ("name", "power_share", "utilization", "memory_used", "temperature", "throttle")
+    shown = (
+        "readable", "name", "power_share", "utilization", "memory_used", "job_memory",
+        "temperature", "throttle",
+    )  # fmt: skip
     rows: dict[str, dict[str, Any]] = {}
     for item in machine:
         prefix, _, rest = item["quantity"].partition(".")
