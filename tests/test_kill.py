@@ -61,7 +61,7 @@ def test_killed_within_a_single_step_it_can_be_given_again(tmp_path: Path) -> No
     predictions = (
         "[{quantity: step, low: 0, high: 9000, level: 0.9, basis: config},"
         " {quantity: loss, low: 0, high: 9, level: 0.9, basis: config},"
-        " {quantity: host.cores, low: 1, level: 0.9, basis: any machine}]"
+        " {quantity: host.load1, high: 99, level: 0.9, basis: any machine}]"
     )
     draw = random.Random(11)
     for _ in range(6):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from trainwarden.procedure import duties
+from trainwarden.procedure import auditing, duties, foresight, planning
 from trainwarden.procedure.grounding import CITATION, Citable
 from trainwarden.records.assessment import Assessment, Criterion, Status, Troubleshooting
 from trainwarden.records.finding import CEILINGS, Finding, FindingKind, Severity
@@ -60,7 +60,7 @@ def test_each_text_says_why_first_and_what_to_do_when_refused(step: str) -> None
 def test_predictions_are_complete() -> None:
     (example,) = examples("predict")
     predictions = TypeAdapter(tuple[Prediction, ...]).validate_python(example)
-    assert duties.prediction_complaints(predictions) == []
+    assert foresight.prediction_complaints(predictions) == []
 
 
 def test_assessments_of_all_statuses() -> None:
@@ -162,6 +162,7 @@ def test_the_examples_pass_the_checks_of_the_runtime() -> None:
             seen("E4", "step", 2380),
             seen("E5", "loss", 1.331),
             seen("E6", "loss", 4.118, "first"),
+            seen("E8", "loss", "falling", "course"),
             seen("E9", "loss", -0.00011, "trend_slope"),
             seen("E12", "grad_norm", 1.9, "max"),
             seen("E14", "eval_loss", 1.69),
@@ -196,9 +197,9 @@ def test_the_examples_pass_the_checks_of_the_runtime() -> None:
     full = Strategy.model_validate(examples("strategy")[0])
     due = [full.hypotheses[0].model_copy(update={"id": "H1-2"})]
     now = datetime(2029, 1, 1, tzinfo=timezone.utc)
-    assert duties.strategy_complaints(full, Status.CRITICAL, due, observations, now) == []
+    assert planning.strategy_complaints(full, Status.CRITICAL, due, observations, now) == []
     quiet = Strategy.model_validate(examples("strategy")[1])
-    assert duties.strategy_complaints(quiet, Status.HEALTHY, (), observations, now) == []
+    assert planning.strategy_complaints(quiet, Status.HEALTHY, (), observations, now) == []
 
     review = Review.model_validate(examples("review")[0])
-    assert duties.review_complaints(review, "rules", review.seals, ["E5"], observations) == []
+    assert auditing.review_complaints(review, "rules", review.seals, ["E5"], observations) == []

@@ -92,7 +92,7 @@ def test_first_session_from_the_config_alone() -> None:
 
 def test_first_session_without_any_fact_is_one_sided() -> None:
     made = by_name(predict(briefing(TrainingFacts())))
-    assert (made["step"].low, made["step"].high) == (0, None)
+    assert (made["step"].low, made["step"].high) == (1, None)
     assert (made["loss"].low, made["loss"].high) == (0, None)
     learning = by_name(predict(briefing(TrainingFacts(task="rl"))))
     assert "reward" in learning

@@ -15,9 +15,10 @@ from trainwarden.analysts.rules.strategize import group_of, playbook, strategize
 from trainwarden.analysts.rules.troubleshoot import troubleshoot
 from trainwarden.analysts.rules.words import Writer
 from trainwarden.evidence.config import TrainingFacts
-from trainwarden.procedure import duties
+from trainwarden.procedure import duties, planning
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.roles import Briefing
+from trainwarden.procedure.wording import FEWEST_WORDS
 from trainwarden.records.assessment import Assessment, Status, Troubleshooting
 from trainwarden.records.hypothesis import Hypothesis, Measure, Strategy
 from trainwarden.records.observation import SourceReport, Trust
@@ -107,7 +108,7 @@ def walk(given: Briefing) -> tuple[Assessment, str, Troubleshooting, Strategy]:
     given = replace(given, troubleshooting=causes)
     strategy = strategize(given)
     assert (
-        duties.strategy_complaints(strategy, verdict.status, given.due, given.observations, NOW)
+        planning.strategy_complaints(strategy, verdict.status, given.due, given.observations, NOW)
         == []
     )
     return verdict, text, causes, strategy
@@ -300,7 +301,7 @@ def test_playbook_knows_every_kind_and_is_whole() -> None:
                 "failure_criterion",
                 "counter_hypothesis",
             ):
-                assert len(str(entry[name]).split()) >= duties.FEWEST_WORDS, entry[name]
+                assert len(str(entry[name]).split()) >= FEWEST_WORDS, entry[name]
 
 
 def test_writer_never_says_a_number_that_is_not_there() -> None:

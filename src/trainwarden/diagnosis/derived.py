@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainwarden.diagnosis.course import course_of, even
+from trainwarden.diagnosis.course import course_of, even, moved
 from trainwarden.diagnosis.speed import RATES, pace_shift
+from trainwarden.metrics.indicator import is_measure_of_learning
 from trainwarden.metrics.reading import Reading
 from trainwarden.metrics.series import Point, Series
 from trainwarden.metrics.trend import LEAST, progress, trend
@@ -17,6 +18,8 @@ ALPHA = 0.01
 """Level of the tests for a trend, told in the text of each."""
 INCREASING = ("reward", "accuracy", "eval_accuracy", "f1", "mfu")
 ALWAYS = ("loss", "eval_loss", "reward")
+MOST_COURSES = 12
+"""Metrics of learning whose course is told; a log can hold hundreds."""
 _WHOLE = 1e15
 
 
@@ -27,8 +30,9 @@ def derived_observations(
 ) -> list[Observation]:
     """Observations computed from series; ids are still to be given.
 
-    For the key indicator and for loss, eval_loss and reward: `median_early`, `median_recent`,
-    `best`, `spread`, `trend_slope` (units a step), `trend_low`, `trend_high`, `trend_p`, and over
+    For the key indicator and every other measure of learning: `course` (`falling`, `rising`,
+    `level` or `undecided`). For the indicator and for loss, eval_loss and reward:
+    `median_early`, `median_recent`, `best`, `spread`, `trend_slope` (units a step), `trend_low`, `trend_high`, `trend_p`, and over
     the last half `recent_slope` and `recent_p`; for what tells the pace `shift_before`,
     `shift_after` and `shift_ratio`; for any metric with NaN or infinities `nonfinite` and
     `first_nonfinite`. What `observations` already holds is not repeated.
@@ -37,11 +41,15 @@ def derived_observations(
     names = list(dict.fromkeys((*((indicator.quantity,) if indicator else ()), *ALWAYS)))
     made: list[Observation] = []
     done: set[str] = set()
+    courses = 0
     for reading in readings:
         for name, series in reading.series.items():
             if name in done or not series.count:
                 continue
             found = list(_nonfinite(reading, series))
+            if name in names or (is_measure_of_learning(name) and courses < MOST_COURSES):
+                found += _way(reading, series)
+                courses += 1
             if name in names:
                 up = (
                     indicator.direction == "increase"
@@ -100,6 +108,26 @@ def _nonfinite(reading: Reading, series: Series) -> Iterator[Observation]:
             f"values that are no finite numbers, of {series.count}",
             "count",
         )
+
+
+def _way(reading: Reading, series: Series) -> list[Observation]:
+    """Where a metric has gone, by tests with a stated error rate: what a claim of progress needs.
+
+    A direction counts only where the recent level also lies on that side of the early one.
+    """
+    points = even(series)
+    if len(points) < LEAST:
+        return []
+    tested, way = progress(points, "increase", ALPHA), moved(points, ALPHA)
+    way = tested.trend.direction or way if tested.trend is not None else way
+    whole = course_of(points, "increase")
+    if whole is None or whole.net * way <= 0:
+        way = 0
+    still = "level" if tested.verdict == "no" else "undecided"
+    value = {1: "rising", -1: "falling"}.get(way, still)
+    text = f"trend or shift of level, alpha {ALPHA:g}: {tested.remark}"
+    at = series.last or Point(0, 0.0, 0)
+    return [_observe(reading, series, "course", value, at, text, "")]
 
 
 def _course(reading: Reading, series: Series, up: bool) -> list[Observation]:

@@ -91,6 +91,23 @@ def direction_of(quantity: str) -> Direction:
     return "increase" if _RISING.search(name) else "decrease"
 
 
+_OTHERWISE = re.compile(
+    r"scale|coef|weight|std|_min$|_max$|/min$|/max$|threshold|count|num_|time|lr$"
+)
+
+
+def is_measure_of_learning(quantity: str) -> bool:
+    """Whether a metric of this name tells learning, as losses, errors, scores and rewards do.
+
+    A rate, a pace, a counter or a gradient's norm moves by itself and tells nothing of it.
+    """
+    name = quantity.lower()
+    told = re.search(
+        r"loss|error|perplexity|(?:^|[_/.])(?:ppl|nll|bpb|bpc|cer|wer|mse|mae|rmse|fid)\b", name
+    )
+    return bool(told or _RISING.search(name)) and not _OTHERWISE.search(name)
+
+
 def is_reinforcement(names: Mapping[str, Series], task: str | None) -> bool:
     """Whether the run learns from rewards: its loss then says nothing of progress."""
     if task and task.lower() in _RL_TASKS:

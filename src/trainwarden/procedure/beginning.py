@@ -15,7 +15,7 @@ from trainwarden.evidence.config import (
     training_facts,
 )
 from trainwarden.files import make_folder, trouble
-from trainwarden.records.hypothesis import Hypothesis
+from trainwarden.records.hypothesis import Hypothesis, When
 from trainwarden.records.job import Job
 from trainwarden.records.state import JobState
 
@@ -55,16 +55,23 @@ def new_folder(logs: Path, now: datetime) -> tuple[Path, datetime]:
 def due_hypotheses(state: JobState | None, now: datetime) -> list[Hypothesis]:
     """Hypotheses whose moment has come. A step cannot be known before looking, so it counts as
     come once the earlier sessions' own step rate says so, or when no rate is known."""
-    if state is None or not state.strategy.hypotheses or state.strategy.evaluate_after is None:
+    if state is None:
         return []
-    when = state.strategy.evaluate_after
+    moment = state.strategy.evaluate_after
+    return [
+        hypothesis
+        for hypothesis in state.strategy.hypotheses
+        if (when := hypothesis.evaluate_after or moment) is not None and _has_come(when, state, now)
+    ]
+
+
+def _has_come(when: When, state: JobState, now: datetime) -> bool:
     if when.time is not None and now >= when.time:
-        return list(state.strategy.hypotheses)
+        return True
     if when.step is None:
-        return []
+        return False
     expected = _expected_step(state, now)
-    reached = expected is None or expected >= when.step
-    return list(state.strategy.hypotheses) if reached else []
+    return expected is None or expected >= when.step
 
 
 def _expected_step(state: JobState, now: datetime) -> float | None:
@@ -77,4 +84,7 @@ def _expected_step(state: JobState, now: datetime) -> float | None:
     if seconds <= 0:
         return None
     rate = (float(last["step"]) - float(first["step"])) / seconds
+    if rate <= 0:
+        # A run that stands still never comes to the step, so nobody may wait for it.
+        return None
     return float(last["step"]) + rate * (now - ended).total_seconds()

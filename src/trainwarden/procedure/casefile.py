@@ -73,6 +73,12 @@ class CaseFile(Ledger):
         return tuple(h for h in waiting if h.id in self.header.due)
 
     @property
+    def deferred(self) -> int | None:
+        """The step at which the last session's deferral of judgement ends, where it had one."""
+        history = self.state.monitor.status_history if self.state else []
+        return next((e.deferred_until for e in history if e.deferred_until is not None), None)
+
+    @property
     def citable(self) -> Citable:
         """Everything that a text of this session may cite by now."""
         compared = self.latest("compare") is not None

@@ -10,7 +10,7 @@ from typing import Any
 from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
 from trainwarden.files import make_folder, sweep
-from trainwarden.procedure import duties
+from trainwarden.procedure import auditing, duties, foresight, planning
 from trainwarden.procedure.beginning import (
     due_hypotheses,
     new_folder,
@@ -24,6 +24,7 @@ from trainwarden.procedure.ledger import next_step
 from trainwarden.procedure.seals import genesis, load_session
 from trainwarden.procedure.settling import keep_learnings, known_learnings, settlement
 from trainwarden.procedure.state import StateStore
+from trainwarden.procedure.wording import substance
 from trainwarden.records.assessment import Assessment, Troubleshooting
 from trainwarden.records.hypothesis import Strategy
 from trainwarden.records.job import Job
@@ -148,7 +149,7 @@ class Session(CaseFile):
     def predict(self, predictions: Sequence[Prediction]) -> Gate:
         """Step 1. Raises Refusal where something that must be predicted is missing."""
         self._expect("predict")
-        self._refuse("predict", duties.prediction_complaints(predictions))
+        self._refuse("predict", foresight.prediction_complaints(predictions, self.header.criteria))
         numbered = [
             prediction.model_copy(update={"id": f"P{number}"})
             for number, prediction in enumerate(predictions, 1)
@@ -234,6 +235,8 @@ class Session(CaseFile):
             self.predictions,
             self.comparisons,
             findings,
+            self.indicator(),
+            self.deferred,
         )
         self._refuse("assess", complaints)
         named = [
@@ -253,7 +256,7 @@ class Session(CaseFile):
         """Step 5: every device, and what else the machine tells. Raises Refusal."""
         self._expect("resources")
         problems = self.citable.complaints("reasoning", reasoning)
-        if len(reasoning.split()) < duties.FEWEST_WORDS:
+        if substance("reasoning", reasoning):
             problems.append(
                 "reasoning: say in sentences what the hardware, processes and disks tell"
             )
@@ -294,7 +297,7 @@ class Session(CaseFile):
     def review(self, review: Review) -> Gate:
         """Step 6: the verdict of another. A rejection opens gates 2 to 5 once more."""
         self._expect("review")
-        complaints = duties.review_complaints(
+        complaints = auditing.review_complaints(
             review,
             self.header.analyst,
             self.reviewed_seals(),
@@ -338,21 +341,22 @@ class Session(CaseFile):
         """Step 8: due hypotheses scored, new ones, a plan and when to look. Raises Refusal."""
         self._expect("strategy")
         status = self.assessment.status
-        complaints = duties.strategy_complaints(
-            strategy, status, self.due, self.observations, self.clock()
+        complaints = planning.strategy_complaints(
+            strategy,
+            status,
+            self.due,
+            self.observations,
+            self.clock(),
+            self.citable,
+            self.header.criteria,
         )
         self._refuse("strategize", complaints)
         numbered = tuple(
             hypothesis.model_copy(update={"id": f"H{self.header.number}-{number}"})
             for number, hypothesis in enumerate(strategy.hypotheses, 1)
         )
-        ids = {str(number): h.id for number, h in enumerate(numbered, 1)}
-        ids |= {
-            given.id: h.id
-            for given, h in zip(strategy.hypotheses, numbered, strict=True)
-            if given.id
-        }
-        chosen = ids.get(strategy.chosen) if strategy.chosen else None
+        place = planning.choice(strategy)
+        chosen = None if place is None else numbered[place].id
         final = strategy.model_copy(update={"hypotheses": numbered, "chosen": chosen})
         content = {
             "status": status.value,

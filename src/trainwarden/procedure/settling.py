@@ -23,6 +23,7 @@ def settlement(header: SessionHeader, gates: Mapping[str, Gate]) -> Callable[[Jo
     summary, collected = gates["summary"].content, gates["collect"].content
     compared = gates["compare"].content
     review = Review.model_validate(gates["review"].content["review"])
+    deferral = gates["metrics"].content["assessment"]["deferral"]
     plan = Strategy.model_validate(gates["strategy"].content["strategy"])
 
     def settle(state: JobState) -> None:
@@ -41,6 +42,7 @@ def settlement(header: SessionHeader, gates: Mapping[str, Gate]) -> Callable[[Jo
                 value=summary["value"],
                 findings=[finding["kind"] for finding in summary["findings"]],
                 head=gates["summary"].seal,
+                deferred_until=deferral["until_step"] if deferral else None,
             )
         )
         monitor.calibration = {
@@ -57,7 +59,12 @@ def settlement(header: SessionHeader, gates: Mapping[str, Gate]) -> Callable[[Jo
         done = {score.hypothesis for score in plan.scores}
         strategy.hypotheses = [
             *(waiting for waiting in strategy.hypotheses if waiting.id not in done),
-            *(chosen for chosen in plan.hypotheses if chosen.id == plan.chosen),
+            *(
+                # Each keeps its own moment, so that later plans cannot put its judgement off.
+                chosen.model_copy(update={"evaluate_after": plan.evaluate_after})
+                for chosen in plan.hypotheses
+                if chosen.id == plan.chosen
+            ),
         ]
         strategy.outcomes += plan.scores
         strategy.decisions.append(

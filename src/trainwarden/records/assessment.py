@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainwarden.records.base import Record, Scalar
+from trainwarden.records.base import Record, Scalar, Step
 
 
 class Status(str, Enum):
@@ -51,7 +51,7 @@ class Deferral(Record):
     """Judgement put off during warm-up: only with a signal, and a step at which it ends."""
 
     signal: Text
-    until_step: int
+    until_step: Step
 
 
 class Assessment(Record):

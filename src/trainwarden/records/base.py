@@ -6,8 +6,16 @@ import math
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+)
 
+MOST = 10**300
 _NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -19,7 +27,12 @@ def to_json_number(value: Any) -> Any:
 
 
 def from_json_number(value: Any) -> Any:
-    """The inverse of `to_json_number`; anything else passes unchanged."""
+    """The inverse of `to_json_number`; anything else passes unchanged.
+
+    Raises ValueError for whole numbers that no float can hold.
+    """
+    if isinstance(value, int) and abs(value) > MOST:
+        raise ValueError("the number is too large")
     return _NONFINITE.get(value, value) if isinstance(value, str) else value
 
 
@@ -34,6 +47,12 @@ Scalar = Annotated[
     PlainSerializer(to_json_number, when_used="json"),
 ]
 """A single value of an observation."""
+
+Finite = Annotated[float, BeforeValidator(from_json_number), Field(allow_inf_nan=False)]
+"""A float that is a number."""
+
+Step = Annotated[int, Field(ge=0, le=10**15)]
+"""A step of a run that is to come."""
 
 Moment = AwareDatetime
 """A time with its zone; all are written in UTC."""

@@ -227,6 +227,11 @@ def mask_command(argv: Sequence[str]) -> list[str]:
     return masked
 
 
+def visible(text: str) -> str:
+    """A text without what is not seen: escapes, invisible and reordering characters."""
+    return _UNPAIRED.sub("\ufffd", _INVISIBLE.sub("", _ESCAPES.sub("", text)))
+
+
 def clean(text: str, limit: int = 300) -> str:
     """One line of a run, safe to show: no escapes or controls, secrets masked, cut to `limit`.
 

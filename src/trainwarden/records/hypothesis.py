@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from trainwarden.records.assessment import Text
-from trainwarden.records.base import Moment, Real, Record
+from trainwarden.records.base import Finite, Moment, Record, Step
 
 Outcome = Literal["CONFIRMED", "REFUTED", "INCONCLUSIVE"]
 
@@ -17,13 +17,13 @@ class Measure(Record):
 
     quantity: str
     comparison: Literal["<", "<=", ">", ">="]
-    threshold: Real
+    threshold: Finite
 
 
 class When(Record):
     """The moment at which something is due: a step, a time, or whichever comes first."""
 
-    step: int | None = None
+    step: Step | None = None
     time: Moment | None = None
 
     @model_validator(mode="after")
@@ -50,6 +50,8 @@ class Hypothesis(Record):
     learnt_if_refuted: Text
     success: Measure | None = None
     failure: Measure | None = None
+    evaluate_after: When | None = None
+    """When it is due; the runtime takes it from the strategy that chose it."""
 
 
 class HypothesisScore(Record):
@@ -74,7 +76,7 @@ class Strategy(Record):
 
     scores: tuple[HypothesisScore, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
-    chosen: str | None = None
+    chosen: Annotated[str, Field(coerce_numbers_to_str=True)] | None = None
     chosen_by: Literal["user", "analyst"] = "analyst"
     plan: Plan
     evaluate_after: When

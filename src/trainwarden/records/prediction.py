@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -17,21 +18,25 @@ class Prediction(Record):
     """
 
     id: str = ""
-    quantity: str = Field(min_length=1)
-    stat: str = "last"
-    subject: str | None = None
+    quantity: str = Field(min_length=1, max_length=200)
+    stat: str = Field(default="last", max_length=200)
+    subject: str | None = Field(default=None, max_length=400)
     low: Real | None = None
     high: Real | None = None
-    one_of: tuple[Scalar, ...] | None = None
+    one_of: Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=100)] | None = None
     unit: str | None = None
     level: Annotated[float, Field(gt=0, lt=1)]
-    basis: str = Field(min_length=1)
+    basis: str = Field(min_length=1, max_length=4_000)
 
     @model_validator(mode="after")
     def _one_form(self) -> Prediction:
         has_interval = self.low is not None or self.high is not None
         if has_interval == (self.one_of is not None):
             raise ValueError("give either low/high or one_of")
+        if math.isnan(self.low or 0.0) or math.isnan(self.high or 0.0):
+            raise ValueError("low and high are numbers")
+        if self.low == math.inf or self.high == -math.inf:
+            raise ValueError("no number lies in that interval")
         if self.low is not None and self.high is not None and not self.low <= self.high:
             raise ValueError(f"low {self.low} is above high {self.high}")
         return self

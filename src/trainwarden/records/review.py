@@ -23,7 +23,7 @@ class Reread(Record):
     observation: str
     found: Scalar | None
     agrees: bool
-    how: str = Field(min_length=1)
+    how: str = Field(min_length=1, max_length=4_000)
 
 
 class Learning(Record):

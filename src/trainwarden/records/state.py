@@ -39,6 +39,8 @@ class StatusEntry(OpenRecord):
     findings: list[str] = Field(default_factory=list)
     head: str = ""
     """Seal of the session's last gate."""
+    deferred_until: int | None = None
+    """The step at which the deferral of judgement ends, where there was one."""
 
 
 class OpenSession(OpenRecord):

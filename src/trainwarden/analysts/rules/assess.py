@@ -149,6 +149,10 @@ def _in_warmup(writer: Writer) -> Deferral | None:
     total = writer.total_steps
     if total is not None:
         until = min(until, max(total, step + 1))
+    history = writer.briefing.state.monitor.status_history if writer.briefing.state else []
+    # The step once given binds: judgement is not put off again and again.
+    bound = next((e.deferred_until for e in history if e.deferred_until is not None), until)
+    until = min(until, bound)
     if until <= step:
         return None
     return Deferral(

@@ -82,11 +82,11 @@ def _source(facts: TrainingFacts, name: str) -> str:
 def _from_config(briefing: Briefing) -> Iterator[Prediction]:
     facts = briefing.facts
     total = planned_steps(facts)
-    basis = "no planned length is known: a step is not negative"
+    basis = "no planned length is known: a run that is watched has made a step"
     if total is not None:
         which = "max_steps" if facts.max_steps else "epochs"
         basis = f"planned length {total} steps ({_source(facts, which)})"
-    yield Prediction(quantity="step", low=0, high=total, level=LEVEL, basis=basis)
+    yield Prediction(quantity="step", low=0 if total else 1, high=total, level=LEVEL, basis=basis)
     indicator = key_indicator({}, facts, _guidance(briefing))
     yield _first_learning(indicator)
     if facts.learning_rate and facts.learning_rate > 0:
@@ -199,6 +199,9 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
         if expected is not None:
             count += 1
             yield _widened(expected, calibration.get(name))
+    if not count:
+        # Nothing of learning was logged so far; what the config says of it still holds.
+        yield _first_learning(indicator)
     rate = _learning_rate(history, facts, step)
     if rate is not None:
         yield _widened(rate, calibration.get("learning_rate"))
