@@ -143,8 +143,23 @@ def test_watchdog_alone_is_as_far_back_as_one_sees() -> None:
 
 
 def test_bare_kill_is_no_proof_of_want_of_memory() -> None:
-    found = kinds(log(*steps(1, 12), "Killed"))
-    assert found == {"killed": ("critical", "initiating")}
+    text = log(*steps(1, 12), "Killed")
+    assert kinds(text) == {"host_oom": ("warning", "initiating"), "killed": ("critical", "cascade")}
+    guess = diagnose(view(read_text(text), live=False))[0]
+    assert guess.confidence <= 0.5
+    assert "no proof" in guess.summary
+    # What a launcher says of a rank can be the launcher's own doing.
+    ended = kinds(log(*steps(1, 12), "exitcode  : -9 (pid: 412)"))
+    assert ended == {"killed": ("critical", "initiating")}
+
+
+def test_kill_that_has_a_reason_is_not_guessed_at() -> None:
+    reason = (
+        "slurmstepd: error: *** JOB 99 ON n1 CANCELLED AT 2026-01-03T10:00:00 DUE TO PREEMPTION"
+    )
+    found = kinds(log(*steps(1, 12), reason, "Killed"))
+    assert "host_oom" not in found
+    assert found["preempted"] == ("critical", "initiating")
 
 
 def test_exception_quotes_its_final_line() -> None:

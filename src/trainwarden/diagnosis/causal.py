@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from trainwarden.diagnosis.base import View, as_number
 from trainwarden.diagnosis.memory import past_rss, sample_value
+from trainwarden.diagnosis.signatures import went_on
 from trainwarden.records.finding import CEILINGS, Finding, Role, Severity
 
 _RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -30,6 +32,10 @@ _CONSEQUENCES = {
     "dataloader_failure": ("host_oom", "rank_crash"),
     "plateau": ("rl_zero_signal", "rl_length", "zero_loss", "silent_wrong", "lr_schedule"),
     "idle_gpu": ("stall",),
+    "straggler": ("gpu_hardware", "throttling"),
+    "divergence": ("nan_loss", "bad_resume", "accumulation_scaling"),
+    "loss_spike": ("nan_loss", "bad_resume", "divergence"),
+    "step_time_regression": ("slow_input", "throttling", "straggler"),
 }
 """What some kinds follow from, where both are seen."""
 
@@ -100,9 +106,13 @@ def _settle(view: View, findings: list[Finding]) -> list[Finding]:
         return result
     followers = [f for f in ended if f.role in (Role.CASCADE, Role.TEARDOWN)]
     killed = [f for f in ended if f.kind in ("killed", "unexpected_end")]
-    if killed and (cited := _memory_story(view, findings)):
-        guess = _probable_oom(killed[0], cited)
-        return [guess, *(_recast(f, Role.CASCADE) if f in ended else f for f in findings)]
+    if killed:
+        cited, sure = _memory_story(view, findings), 0.65
+        if not cited and _killed_by_shell(view):
+            cited, sure = killed[0].observations, 0.5
+        if cited:
+            guess = _probable_oom(killed[0], cited, sure if killed[0].kind == "killed" else 0.5)
+            return [guess, *(_recast(f, Role.CASCADE) if f in ended else f for f in findings)]
     if followers and not any(f.role is Role.INITIATING for f in ended):
         # Nothing tells what came before it, so the first of them is as far back as one can see.
         first = min(followers, key=lambda f: (_ROLE[f.role], ended.index(f)))
@@ -139,17 +149,37 @@ def _grew_within(view: View) -> bool:
     return len(past) >= 2 and past[-1][1] > 1.2 * past[0][1]
 
 
-def _probable_oom(killed: Finding, cited: tuple[str, ...]) -> Finding:
-    sure = 0.65 if killed.kind == "killed" else 0.5
+_BARE_KILL = re.compile(r"^(?:.{0,200}\s)?Killed(?:\s{2,}\S.{0,2000})?\s*$")
+
+
+def _killed_by_shell(view: View) -> bool:
+    """Whether a shell reports a SIGKILL as the last word, which nothing of the log explains.
+
+    People and schedulers ask first (SIGINT, SIGTERM); the kernel's out-of-memory killer does not.
+    """
+    for reading in view.readings:
+        last = [(offset, text) for offset, text in reading.tail if text.strip()][-6:]
+        if any(_BARE_KILL.match(t) and not went_on(reading, offset) for offset, t in last):
+            return True
+    return False
+
+
+def _probable_oom(killed: Finding, cited: tuple[str, ...], sure: float) -> Finding:
+    grew = cited != killed.observations
+    story = (
+        "while its memory had been growing or the host's was short, and nothing else explains "
+        "the kill"
+        if grew
+        else "without a warning (SIGKILL), and nothing in the log explains it, which is no proof"
+    )
     return Finding(
         kind="host_oom",
-        severity=Severity.CRITICAL,
+        severity=Severity.CRITICAL if grew else Severity.WARNING,
         role=Role.INITIATING,
         observations=tuple(dict.fromkeys((*killed.observations, *cited))),
         since_step=killed.since_step,
         since_time=killed.since_time,
-        summary="The process was killed from outside while its memory had been growing or the "
-        "host's was short, and nothing else explains the kill: most likely want of memory.",
+        summary=f"The process was killed from outside {story}: most likely want of memory.",
         meaning="The kernel ends the largest process when memory runs out; its own line was not "
         "to be seen, so this is an inference.",
         alternatives=(

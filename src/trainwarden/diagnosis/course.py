@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -59,6 +59,41 @@ def noise(values: Sequence[float]) -> float:
     smooth = [median(values[max(0, i - 2) : i + 3]) for i in range(len(values))]
     residuals = [value - level for value, level in zip(values, smooth, strict=True)]
     return max(spread(steps) / math.sqrt(2), spread(residuals))
+
+
+def unbroken(series: Series, holds: Callable[[float], bool]) -> list[Point]:
+    """The longest stretch of points up to the last one for whose values `holds`, oldest first."""
+    kept: list[Point] = []
+    for point in reversed(series.points()):
+        if not holds(point.value):
+            break
+        kept.append(point)
+    kept.reverse()
+    return kept
+
+
+MOST_ORDERED = 40
+
+
+def order_chance(values: Sequence[float], rising: bool) -> float:
+    """Chance of an order that goes at least as far one way, by the exact distribution of Kendall's
+    statistic for independent values (one-sided; ties count for nothing). For at most
+    `MOST_ORDERED` values, longer ones are thinned."""
+    if len(values) > MOST_ORDERED:
+        last = len(values) - 1
+        values = [values[round(last * k / (MOST_ORDERED - 1))] for k in range(MOST_ORDERED)]
+    n = len(values)
+    sign = 1 if rising else -1
+    wrong = sum(sign * (b - a) <= 0 for a, b in itertools.combinations(values, 2))
+    ways = [1]
+    for size in range(2, n + 1):
+        # How many orders of `size` values have so many pairs the wrong way round.
+        longer = [0] * (len(ways) + size - 1)
+        for pairs, count in enumerate(ways):
+            for more in range(size):
+                longer[pairs + more] += count
+        ways = longer
+    return sum(ways[: wrong + 1]) / math.factorial(n)
 
 
 WANDER = 4.4

@@ -27,9 +27,11 @@ from trainwarden.diagnosis.optimisation import (
     detect_zero_loss,
 )
 from trainwarden.diagnosis.plateau import detect_plateau
+from trainwarden.diagnosis.restart import detect_bad_resume, detect_scaled_loss
 from trainwarden.diagnosis.rl import (
     detect_entropy,
     detect_kl,
+    detect_mismatch,
     detect_reward_hacking,
     detect_truncation,
     detect_zero_signal,
@@ -38,6 +40,7 @@ from trainwarden.diagnosis.signatures import detect_text
 from trainwarden.diagnosis.sources import detect_disagreement
 from trainwarden.diagnosis.speed import detect_idle_gpu, detect_slower, detect_throttling
 from trainwarden.diagnosis.storage import detect_checkpoints, detect_disk, detect_read_only
+from trainwarden.diagnosis.supply import detect_slow_input, detect_straggler
 
 DETECTORS: tuple[Detector, ...] = (
     detect_text,
@@ -55,7 +58,12 @@ DETECTORS: tuple[Detector, ...] = (
     detect_kl,
     detect_entropy,
     detect_reward_hacking,
+    detect_mismatch,
+    detect_bad_resume,
+    detect_scaled_loss,
     detect_slower,
+    detect_slow_input,
+    detect_straggler,
     detect_throttling,
     detect_idle_gpu,
     detect_xid,

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from statistics import median
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import Course, Direction, course, current_run, even, moved
+from trainwarden.diagnosis.course import (
+    Course,
+    Direction,
+    course,
+    current_run,
+    even,
+    moved,
+    unbroken,
+)
 from trainwarden.diagnosis.rl import is_rl
 from trainwarden.diagnosis.text import figure, share
-from trainwarden.metrics.series import Series
+from trainwarden.metrics.series import Point, Series
 from trainwarden.metrics.trend import trend
 from trainwarden.records.finding import Finding, Severity
 
@@ -75,25 +84,19 @@ def detect_zero_loss(view: View) -> Iterator[Finding]:
     loss = view.series("loss")
     if loss is None or is_rl(view):
         return
-    tail = loss.recent[-20:]
-    zeros = 0
-    for point in reversed(tail):
-        if point.value != 0:
-            break
-        zeros += 1
+    stretch = unbroken(loss, lambda value: value == 0)
+    zeros = len(stretch)
     norms = view.series("grad_norm")
     if zeros < (3 if norms else 5):
         return
     if norms and any(point.value > 0 for point in norms.recent[-min(zeros, 3) :]):
         return
-    since = tail[-zeros]
-    everything = zeros == len(tail)
     gradient = " with a gradient norm of 0 or nan" if norms else ""
     yield Finding(
         kind="zero_loss",
         severity=Severity.CRITICAL,
         observations=(*view.cite("loss", "last"), *view.cite("grad_norm", "last")),
-        since_step=whole((loss.first or since).step if everything else since.step),
+        since_step=whole(stretch[0].step),
         summary=f"The loss is exactly 0 in the last {zeros} values{gradient}: nothing is learnt.",
         meaning="No target contributes to the loss, or overflow made every step void.",
         alternatives=(
@@ -171,10 +174,7 @@ def _left_its_level(view: View, name: str, found: Course) -> Finding | None:
     over = above is not None and found.recent >= above
     critical = lost >= 0.5 or over
     reinforced = is_rl(view)
-    since = after[0]
-    for one, following in pairwise(after):
-        if found.sign * (one.value - found.best) <= margin:
-            since = following
+    since = _onset(found, after, margin)
     return Finding(
         kind="divergence",
         severity=Severity.CRITICAL if critical and not reinforced else Severity.WARNING,
@@ -195,6 +195,21 @@ def _left_its_level(view: View, name: str, found: Course) -> Finding | None:
         evidence_type="inference",
         confidence=0.7,
     )
+
+
+def _onset(found: Course, after: list[Point], margin: float) -> Point:
+    """The first point of the rise that was not taken back."""
+    worse = [found.sign * (point.value - found.best) for point in after]
+    # Medians of five: single values scatter to either side.
+    levels = [median(worse[max(0, i - 2) : i + 3]) for i in range(len(worse))]
+    high = len(levels) - 1
+    while high > 0 and levels[high - 1] > 0.5 * margin:
+        high -= 1
+    # Down from there to where it had last been at its usual level.
+    usual = max(found.noise, 0.02 * margin)
+    while high > 0 and worse[high - 1] > usual:
+        high -= 1
+    return after[high]
 
 
 def _turned_around(view: View, name: str, found: Course) -> Finding | None:
@@ -388,8 +403,8 @@ def detect_lr(view: View) -> Iterator[Finding]:
     step, total = view.step, view.total_steps
     if series is None or series.count < 10 or series.last is None:
         return
-    recent = [p.value for p in series.recent[-10:]]
-    if any(value > 0 for value in recent):
+    stretch = unbroken(series, lambda value: value <= 0)
+    if len(stretch) < 10:
         return
     ending = total is not None and step is not None and step >= 0.9 * total
     if ending or view.ended == "finished" or total is None:
@@ -398,7 +413,7 @@ def detect_lr(view: View) -> Iterator[Finding]:
         kind="lr_schedule",
         severity=Severity.WARNING,
         observations=view.cite("learning_rate", "last"),
-        since_step=whole(series.recent[-10].step),
+        since_step=whole(stretch[0].step),
         summary=f"The learning rate is {figure(series.last.value)} for at least ten values, at "
         f"step {figure(step)} of {figure(total)}.",
         meaning="Without a learning rate no step changes the model.",

@@ -1,33 +1,36 @@
 """A run that no longer gets anywhere, long before its end.
 
-Two forms. *Stuck*: over a recent stretch the indicator shows no trend, although it had been
-progressing over a stretch of equal logarithmic length just before. Learning curves slow down, so
-progress is compared per unit of log(step): a power law keeps most of its pace by that clock and an
-exponential loses it gradually; only a run that stopped loses it at once. *Never learnt*: from the
-start on the indicator shows no progress, and is no better than the baseline.
+Two forms. *Stuck*: the indicator had been progressing and then stopped all at once, unlike a curve
+that flattens out by itself; `decay` tells these apart. *Never learnt*: from the start on the
+indicator shows no progress, and is no better than the baseline.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from statistics import median
+from collections.abc import Iterator, Sequence
 
 from trainwarden.diagnosis.base import View, whole
 from trainwarden.diagnosis.course import course_of, even, noise
+from trainwarden.diagnosis.decay import find_stop
 from trainwarden.diagnosis.optimisation import baseline_of, indicator_series
 from trainwarden.diagnosis.rl import is_rl
 from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Point
-from trainwarden.metrics.trend import trend
+from trainwarden.metrics.trend import blocks, trend
 from trainwarden.records.finding import Finding, Severity
 
-STRETCHES = tuple(share / 100 for share in range(20, 80, 5))
-"""Shares of the run, ending now, that are tried."""
 ALPHA = 0.05
 """Level of the test for any remaining progress: low power is not to be taken for a plateau."""
 LEAST = 9
-"""Points that a stretch needs."""
+"""Points needed on either side of a stop."""
+MOST = 400
+"""More points are gathered into so many blocks."""
+SURE = 12.0
+"""Squared standard errors by which a stop must explain a curve better. Over all places tried, and
+with the scatter of losses, healthy curves of many shapes stay below (measured by the tests)."""
+MISFIT = 4.0
+"""Squared scatters by which points may miss the curve: beyond, it is no such curve at all."""
 
 
 def detect_plateau(view: View) -> Iterator[Finding]:
@@ -92,77 +95,54 @@ def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | N
     end = _end_of_high_rate(view)
     if end is not None:
         points = [point for point in points if point.step <= end]
+    warmup = view.facts.warmup_steps or 0
+    points = [point for point in points if point.step >= warmup]
     if len(points) < 30:
         return None
     now, total = points[-1].step, view.total_steps
     if end is None and (view.ended == "finished" or (total and now >= 0.9 * total)):
         return None
-    origin = min(points[0].step, 0.0)
     whole_run = course_of(points, "decrease" if sign > 0 else "increase")
     if whole_run is None or whole_run.gained <= 0:
         return None
-    for stretch in STRETCHES:
-        start = now - stretch * (now - origin)
-        ratio = (now - origin) / (start - origin)
-        before_from = origin + (start - origin) / ratio
-        recent = [p for p in points if p.step >= start]
-        before = [p for p in points if before_from <= p.step < start]
-        if len(recent) < LEAST or len(before) < LEAST:
-            continue
-        warmup = view.facts.warmup_steps or 0
-        if before_from < warmup:
-            continue
-        scatter = noise([p.value for p in recent])
-        if not _stopped(before, recent, sign, scatter, whole_run.gained):
-            continue
-        moving = trend(recent, ALPHA)
-        if moving is None or moving.direction == -sign:
-            continue
-        # Wandering makes medians less sure than independent scatter would.
-        scatter *= math.sqrt(max(1.0, moving.n / moving.effective_n))
-        if not _stopped(before, recent, sign, scatter, whole_run.gained):
-            continue
-        past, _ = _progress(before, sign, scatter)
-        return Finding(
-            kind="plateau",
-            severity=Severity.WARNING,
-            observations=view.cite(name, "median_recent", "median_early", "last"),
-            since_step=whole(start),
-            summary=f"{name} shows no progress from step {figure(start)} to "
-            f"{figure(now)}; it stands at {figure(whole_run.recent)}. The stretch before, "
-            f"as long on the logarithmic clock of learning curves, had gained {figure(past)}.",
-            meaning="The run stopped learning all at once, unlike a curve that flattens out.",
-            alternatives=(
-                "The learning rate was cut or the schedule ended",
-                "Parameters were frozen, or the optimizer lost them",
-                "The data from there on repeat or carry no signal",
-            ),
-            first_action="Compare the parameters of checkpoints before and after that step, and "
-            "the learning rate there.",
-            evidence_type="inference",
-            confidence=0.6,
-        )
-    return None
+    steps, values = blocks(points, MOST)
+    stops = _stops(steps.tolist())
+    found = find_stop(steps, sign * values, stops, SURE) if stops else None
+    if found is None or found.gain < SURE or found.misfit > MISFIT:
+        return None
+    recent = [point for point in points if point.step >= found.step]
+    moving = trend(recent, ALPHA)
+    if moving is None or moving.direction == -sign:
+        return None
+    scatter = noise([point.value for point in recent])
+    if found.missed < max(0.03 * whole_run.gained, 0.5 * scatter):
+        return None
+    return Finding(
+        kind="plateau",
+        severity=Severity.WARNING,
+        observations=view.cite(name, "median_recent", "median_early", "last"),
+        since_step=whole(found.step),
+        summary=f"{name} shows no progress from step {figure(found.step)} to {figure(now)}; it "
+        f"stands at {figure(whole_run.recent)}. As it fell until then, about "
+        f"{figure(found.missed)} more would have been gained since.",
+        meaning="The run stopped learning all at once, unlike a curve that flattens out.",
+        alternatives=(
+            "The learning rate was cut or the schedule ended",
+            "Parameters were frozen, or the optimizer lost them",
+            "The data from there on repeat or carry no signal",
+        ),
+        first_action="Compare the parameters of checkpoints before and after that step, and the "
+        "learning rate there.",
+        evidence_type="inference",
+        confidence=0.6,
+    )
 
 
-def _stopped(
-    before: list[Point], recent: list[Point], sign: int, scatter: float, gained: float
-) -> bool:
-    """Whether a clear gain over the stretch before is followed by practically none."""
-    past, past_error = _progress(before, sign, scatter)
-    present, present_error = _progress(recent, sign, scatter)
-    if past < 6 * past_error or past < 0.05 * gained:
-        return False
-    return present + 3 * present_error < 0.25 * past
-
-
-def _progress(points: list[Point], sign: int, scatter: float) -> tuple[float, float]:
-    """Gain over a stretch, by the medians of its outer thirds, with its standard error."""
-    third = len(points) // 3
-    first = median(p.value for p in points[:third])
-    last = median(p.value for p in points[-third:])
-    error = 1.2533 * scatter * math.sqrt(2 / third)
-    return 1.5 * sign * (first - last), 1.5 * error
+def _stops(steps: Sequence[float]) -> list[float]:
+    """Where it may have stopped: with enough points on either side to tell."""
+    n = len(steps)
+    places = {round(LEAST + (n - 2 * LEAST) * k / 31) for k in range(32)}
+    return [float(steps[place]) for place in sorted(places) if LEAST <= place <= n - LEAST]
 
 
 def _end_of_high_rate(view: View) -> float | None:

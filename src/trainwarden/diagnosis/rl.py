@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import median
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import course, even, moved
+from trainwarden.diagnosis.course import course, even, moved, unbroken
 from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Series
 from trainwarden.records.finding import Finding, Role, Severity
@@ -44,7 +44,7 @@ def detect_truncation(view: View) -> Iterator[Finding]:
             kind="rl_length",
             severity=Severity.CRITICAL if dead else Severity.WARNING,
             observations=view.cite(clipped.name, "last") or view.cite_log(),
-            since_step=whole(clipped.first.step if clipped.first else None),
+            since_step=_since(clipped, lambda value: value >= 0.95),
             summary=f"{clipped.name} is {figure(clipped.recent[-1].value)}: practically every "
             "completion is cut off at the length limit"
             + (" and no reward is given." if dead and reward else "."),
@@ -79,6 +79,12 @@ def detect_truncation(view: View) -> Iterator[Finding]:
         evidence_type="inference",
         confidence=0.65,
     )
+
+
+def _since(series: Series, holds: Callable[[float], bool]) -> int | None:
+    """The step since which all values are so."""
+    stretch = unbroken(series, holds)
+    return whole(stretch[0].step) if stretch else None
 
 
 def _reward(view: View) -> Series | None:
@@ -123,7 +129,10 @@ def detect_zero_signal(view: View) -> Iterator[Finding]:
             )
         )
         or view.cite_log(),
-        since_step=whole(shown.first.step if shown.first else None),
+        since_step=_since(
+            shown,
+            (lambda value: value >= 0.999) if shown is zero_std else (lambda value: value == 0),
+        ),
         summary=f"{what} in the last values, {cause}: the policy does not change.",
         meaning="Without differences within a group there is no advantage, hence no gradient.",
         alternatives=(
@@ -191,6 +200,46 @@ def detect_entropy(view: View) -> Iterator[Finding]:
         evidence_type="inference",
         confidence=0.6,
     )
+
+
+_RATIOS = ("importance_sampling_ratio/mean", "rollout_is_mean", "rollout_corr/rollout_is_mean")
+_GAPS = ("rollout_corr/kl", "rollout_corr/k3_kl", "mismatch_kl", "rollout_kl", "mismatch/kl")
+
+
+def detect_mismatch(view: View) -> Iterator[Finding]:
+    """Training and sampling that no longer compute the same policy."""
+    ratio, gap = view.series_like(*_RATIOS), view.series_like(*_GAPS)
+    for series in (ratio, gap):
+        if series is None or series.count < 5:
+            continue
+        recent = median(point.value for point in series.recent[-5:])
+
+        def apart(value: float, of_ratio: bool = series is ratio) -> bool:
+            return not 0.5 <= value <= 2 if of_ratio else abs(value) > 0.1
+
+        if not apart(recent):
+            continue
+        usual = "0.5 to 2" if series is ratio else "up to 0.1"
+        yield Finding(
+            kind="rl_mismatch",
+            severity=Severity.WARNING,
+            observations=view.cite(series.name, "last", "first") or view.cite_log(),
+            since_step=_since(series, apart) or whole(series.recent[-5:][0].step),
+            summary=f"{series.name} stands at {figure(recent)} (median of the last five values) "
+            f"where {usual} is usual by rule of thumb.",
+            meaning="Samples come from another policy than the one that is updated, so that "
+            "updates are biased.",
+            alternatives=(
+                "The sampler holds stale weights",
+                "The two engines differ in numerics (precision, kernels, sampling settings)",
+                "Too many updates on the same samples",
+            ),
+            first_action="Compare the log-probabilities that both engines give to one fixed "
+            "sample right after the weights were synchronised.",
+            evidence_type="inference",
+            confidence=0.65,
+        )
+        return
 
 
 def detect_reward_hacking(view: View) -> Iterator[Finding]:
