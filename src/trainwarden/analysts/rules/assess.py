@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from trainwarden.analysts.rules.words import Writer, choose_indicator, cited, listed, one_sentence
+from trainwarden.analysts.rules.reasoning import ALPHA, ALPHA_BEYOND, LOSSES, Judged, reason
+from trainwarden.analysts.rules.words import Writer, choose_indicator, cited
 from trainwarden.diagnosis.base import as_number
-from trainwarden.diagnosis.course import Course, course_of, even, moved
-from trainwarden.metrics.trend import LEAST, Progress, progress
+from trainwarden.diagnosis.course import course_of, even, moved
+from trainwarden.metrics.trend import LEAST, progress
+from trainwarden.procedure.progress import progress_complaints
 from trainwarden.procedure.roles import Briefing
 from trainwarden.records.assessment import Assessment, Deferral, KeyIndicator, Status
 from trainwarden.records.finding import Severity
 from trainwarden.records.observation import Observation
 
-ALPHA = 0.01
-"""Level of the test for progress."""
-ALPHA_BEYOND = 0.05
-"""Its level where the loss already lies beyond what a model that learnt nothing would show."""
-LOSSES = ("loss", "eval_loss")
 _NOTHING = KeyIndicator(
     quantity="loss",
     direction="decrease",
     why="No metric of learning was found in what was read; the loss is what one would judge by.",
 )
-
-
-@dataclass
-class Judged:
-    """What the test for progress says of the indicator."""
-
-    verdict: str
-    """yes, no, against or undecided."""
-    course: Course | None
-    tested: Progress | None
-    beyond: bool
-    """Whether the present level lies beyond the baseline."""
-    citations: tuple[str, ...]
 
 
 def assess(briefing: Briefing) -> Assessment:
@@ -46,19 +28,8 @@ def assess(briefing: Briefing) -> Assessment:
     judged = _judge(writer, indicator)
     critical = [f for f in writer.loud if f.severity is Severity.CRITICAL]
     early = _in_warmup(writer)
-    if critical or writer.ended == "crashed":
-        status = Status.CRITICAL
-    elif chosen is None or judged.verdict == "undecided":
-        status = Status.WARNING if writer.loud else Status.UNCERTAIN
-    elif writer.loud or writer.ended == "interrupted":
-        status = Status.WARNING
-    elif judged.verdict == "yes" and judged.beyond:
-        status = Status.HEALTHY
-    elif early is not None or judged.verdict == "yes":
-        status = Status.UNCERTAIN
-    else:
-        status = Status.WARNING
-    _reason(writer, indicator, judged, status)
+    status = _status(writer, indicator, judged, chosen is not None, early is not None)
+    reason(writer, indicator, judged, status)
     more: dict[str, object] = {}
     if status is Status.HEALTHY:
         more["progress"] = judged.citations
@@ -85,6 +56,52 @@ def assess(briefing: Briefing) -> Assessment:
         reasoning=writer.text,
         **more,  # type: ignore[arg-type]
     )
+
+
+def _status(
+    writer: Writer, indicator: KeyIndicator, judged: Judged, measured: bool, early: bool
+) -> Status:
+    loud = writer.loud
+    if any(f.severity is Severity.CRITICAL for f in loud) or writer.ended == "crashed":
+        return Status.CRITICAL
+    if loud or writer.ended == "interrupted":
+        return Status.WARNING
+    if not measured or judged.verdict == "undecided":
+        return Status.UNCERTAIN
+    if judged.verdict == "yes":
+        owed = _owed(writer, indicator, judged)
+        return Status.HEALTHY if judged.beyond and not owed else Status.UNCERTAIN
+    if early or (judged.verdict == "no" and not _would_have_seen(writer, judged)):
+        return Status.UNCERTAIN
+    return Status.WARNING
+
+
+def _owed(writer: Writer, indicator: KeyIndicator, judged: Judged) -> list[str]:
+    """What the runtime would find lacking for HEALTHY."""
+    claim = Assessment(
+        status=Status.HEALTHY,
+        indicator=indicator,
+        expected="-",
+        baseline="-",
+        reasoning="-",
+        progress=judged.citations,
+    )
+    briefing = writer.briefing
+    return progress_complaints(claim, briefing.observations, briefing.header.criteria, indicator)
+
+
+def _would_have_seen(writer: Writer, judged: Judged) -> bool:
+    """Whether the absence of a trend says anything: enough points, late enough in the run.
+
+    A change of two scatters over the run is what the eye would see as well.
+    """
+    tested, course = judged.tested, judged.course
+    if tested is None or tested.trend is None or course is None:
+        return False
+    step, total = writer.step, writer.total_steps
+    if step is not None and total and step < 0.1 * total:
+        return False
+    return tested.trend.detectable * tested.trend.span <= 2 * course.noise
 
 
 def _judge(writer: Writer, indicator: KeyIndicator) -> Judged:
@@ -161,123 +178,25 @@ def _in_warmup(writer: Writer) -> Deferral | None:
     )
 
 
-def _reason(writer: Writer, indicator: KeyIndicator, judged: Judged, status: Status) -> None:
-    name = indicator.quantity
-    for finding in writer.loud:
-        writer.say(
-            one_sentence(finding),
-            f"There is a {finding.severity.value} finding of kind {finding.kind} [{finding.id}].",
-        )
-    last, first = writer.one(name), writer.one(name, "first")
-    step = writer.one("step")
-    if last is not None:
-        at = f" at step {cited(step)}" if step is not None else ""
-        since = f", after {cited(first)} at the start" if first is not None else ""
-        writer.say(f"The key indicator {name} stands at {cited(last)}{at}{since}.")
-    _medians(writer, name)
-    _trend(writer, indicator, judged)
-    reference = writer.criterion("baseline_loss")
-    recent = writer.one(name, "median_recent") or last
-    if reference is not None and recent is not None and name in LOSSES:
-        side = "beyond" if judged.beyond else "not clearly beyond"
-        writer.say(
-            f"With {cited(recent)} the present level is {side} the baseline of {cited(reference)}."
-        )
-    _against(writer, name, status)
-    if not any(seen in writer.text for seen in ("[E",)):
-        seen = next(iter(writer.briefing.observations.values()), None)
-        where = f" [{seen.id}]" if seen is not None else ""
-        writer.say(f"What was read tells nothing of how the model learns{where}.")
-    writer.say(_conclusion(status, judged, bool(writer.loud)))
-
-
-def _medians(writer: Writer, name: str) -> None:
-    early, recent = writer.one(name, "median_early"), writer.one(name, "median_recent")
-    if early is not None and recent is not None:
-        writer.say(
-            f"Its median was {cited(early)} over the first tenth of the points and is "
-            f"{cited(recent)} over the last."
-        )
-
-
-def _trend(writer: Writer, indicator: KeyIndicator, judged: Judged) -> None:
-    name = indicator.quantity
-    slope, chance = writer.one(name, "trend_slope"), writer.one(name, "trend_p")
-    wanted = "fall" if indicator.direction == "decrease" else "rise"
-    if slope is not None and chance is not None:
-        said = {
-            "yes": f"shows the {wanted} that is wanted",
-            "no": f"shows no {wanted}",
-            "against": f"shows the opposite of the {wanted} that is wanted",
-        }.get(judged.verdict, "decides nothing")
-        writer.say(
-            f"A Mann-Kendall test corrected for autocorrelation {said}: Theil-Sen slope "
-            f"{cited(slope, '')} a step, p {cited(chance, '')}."
-        )
-    later, odds = writer.one(name, "recent_slope"), writer.one(name, "recent_p")
-    if later is not None and odds is not None:
-        writer.say(
-            f"Over the last half alone the slope is {cited(later, '')} a step with p "
-            f"{cited(odds, '')}."
-        )
-
-
-def _against(writer: Writer, name: str, status: Status) -> None:
-    """What else bears on it, also what speaks against the status."""
-    for other in ("eval_loss", "eval_accuracy", "grad_norm", "learning_rate"):
-        last = writer.one(other)
-        if other == name or last is None:
-            continue
-        extreme = writer.one(other, "max" if other == "grad_norm" else "first")
-        word = "at most" if other == "grad_norm" else "at first"
-        also = f", {word} {cited(extreme)}" if extreme is not None else ""
-        writer.say(f"{other} is {cited(last)}{also}.")
-    missed = [c for c in writer.briefing.comparisons if c.outcome == "missed"]
-    if missed:
-        names = listed(f"{c.quantity} [{c.prediction}]" for c in missed[:6])
-        writer.say(f"Predictions that missed: {names}.")
-    elif writer.briefing.comparisons and status is Status.HEALTHY:
-        held = [c.prediction for c in writer.briefing.comparisons if c.outcome == "held"]
-        if held:
-            writer.say(f"What was predicted and could be observed held [{', '.join(held[:8])}].")
-
-
-def _conclusion(status: Status, judged: Judged, found: bool) -> str:
-    if status is Status.HEALTHY:
-        return (
-            "The indicator moves as it should, beyond what no learning would give, and nothing "
-            "above information was found."
-        )
-    if status is Status.CRITICAL:
-        return "A failure is shown, so the run does not go on as intended."
-    if status is Status.WARNING and found:
-        return "This needs attention, though no failure is shown."
-    if status is Status.WARNING:
-        return "All was examined, and progress beyond the baseline was not found."
-    if judged.verdict == "yes":
-        return "It moves the right way but not yet beyond the baseline, so nothing is decided."
-    return "The evidence does not decide whether the run learns."
-
-
 def _uncertain(writer: Writer, indicator: KeyIndicator, judged: Judged) -> dict[str, str]:
     name = indicator.quantity
     found = writer.series(name)
     if found is None:
         why = "No metric that tells of learning could be read from the job's logs."
         need = "A log with losses, rewards or evaluations, or its path if it lies elsewhere."
-        ask = "Where does this run log its loss or reward, and what should tell its progress?"
-    elif judged.course is None or found[1].count < LEAST:
+        ask = "Into which file does this run write its loss or reward, and under which name?"
+    elif judged.course is None or found[1].count < LEAST or judged.tested is None:
         why = f"There are too few points of {name} for a test whose error rate is known."
-        need = f"Some twenty more points of {name} [rule]."
-        ask = "By when must it be known whether this run learns, and can it log more often?"
+        need = f"About twenty points of {name} [rule]."
+        ask = f"Does {name} look as you expect it at this stage, or is it to be judged later?"
     elif judged.verdict == "yes":
         why = f"{name} moves the right way but is not clearly beyond the baseline yet."
         need = "As many steps again, or an evaluation on held-out data."
-        ask = f"What level of {name} would you expect at this point of the run?"
+        ask = f"Which level of {name} do you expect at this point of the run?"
     else:
         why = f"The scatter of {name} is larger than the change that was looked for."
         need = "As many steps again, or an evaluation on held-out data."
-        ask = "Is another metric a better sign of progress for this run?"
+        ask = f"Is {name} the right sign of progress here, or does an evaluation tell it better?"
     return {
         "tried": f"A trend test of {name} over all points and its last half, its level against "
         "the baseline, all findings and all sources.",

@@ -121,8 +121,7 @@ def cited(seen: Observation | Criterion, unit: str | None = None) -> str:
 
 def one_sentence(finding: Finding) -> str:
     """A finding's summary as one sentence that ends in its citation."""
-    flat = re.sub(r"(?<=[.!?;])\s+|\n+", " - ", finding.summary.strip())
-    flat = re.sub(r"[.!?;]+ - ", " - ", flat).rstrip(" .!?;-")
+    flat = re.sub(r"[.!?;]+\s+|\s*\n+\s*", ", ", finding.summary.strip()).rstrip(" .!?;,-")
     flat = flat.replace("[", "(").replace("]", ")")
     return f"{flat} [{finding.id}]."
 
