@@ -102,10 +102,11 @@ def test_two_trainings_in_one_folder_are_two_jobs(procs: Processes, tmp_path: Pa
 def test_a_shell_script_and_what_its_output_is_piped_into(procs: Processes, tmp_path: Path) -> None:
     procs.script("train.py", SLEEPER)
     command = f"timeout 300 {sys.executable} -S train.py | tee piped"
-    shell = procs.start("sh", "-c", f"{command}; true")
+    # The shell's own output is the terminal's or a batch system's.
+    shell = procs.start("sh", "-c", f"{command}; true", log=tmp_path / "slurm-7.out")
     (job,) = jobs_in(tmp_path)
     assert (job.pids, job.launcher) == ((shell,), "shell")
-    assert job.logs == (str(tmp_path / "piped"),)
+    assert job.logs == (str(tmp_path / "piped"), str(tmp_path / "slurm-7.out"))
     writers = [psutil.Process(pid).cmdline() for pid in writers_of([tmp_path / "piped"])]
     assert [argv[-1] for argv in writers] == ["train.py"] * len(writers) != []
 

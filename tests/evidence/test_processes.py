@@ -391,3 +391,26 @@ def test_a_tree_is_read_parents_first_without_what_is_left_out() -> None:
     }
     assert [proc.pid for proc in proctable.tree(table, [2, 3, 4], leave_out=[5])] == [2, 3, 4]
     assert [proc.pid for proc in proctable.ancestors(table, 6)] == [5, 4, 2, 1]
+
+
+def test_the_table_read_by_hand_is_that_of_psutil(procs: Processes, tmp_path: Path) -> None:
+    title = "a title of its own: step 7"
+    body = (
+        "import ctypes, pathlib, time\n"
+        "ctypes.CDLL(None).prctl(15, b'odd) name (x', 0, 0, 0)\n"
+        "pathlib.Path('ready').touch()\ntime.sleep(300)\n"
+    )
+    pid = procs.python("odd.py", body, title, "")
+    table = proctable.read_table()
+    assert table[pid].name == "odd) name (x"
+    assert table[pid].argv[-2] == title
+    for process in psutil.process_iter():
+        known = proctable.read_proc(process)
+        if known and (read := table.get(known.pid)) and read.created == known.created:
+            assert (read.ppid, read.name) == (known.ppid, known.name)
+            assert read.argv == known.argv
+    log = tmp_path / "run.log"
+    writer = procs.python("w.py", SLEEPER, log=log)
+    wanted = {(log.stat().st_dev, log.stat().st_ino)}
+    assert proctable.writes_to(writer, wanted)
+    assert not proctable.writes_to(pid, wanted)

@@ -182,10 +182,11 @@ def _reason(proc: Proc, holders: Mapping[int, tuple[int, ...]]) -> str:
     score = commands.training_score(proc.argv)
     if score >= ENOUGH:
         return "its command line is that of a training"
-    if not commands.is_python(proc.argv):
-        return ""
-    if proc.pid in holders:
+    python = commands.is_python(proc.argv)
+    if proc.pid in holders and (python or _runs_python(proc.pid)):
         return "a Python process that holds a GPU"
+    if not python:
+        return ""
     if score:
         libraries = mapped_libraries(proc.pid, LIBRARIES)
         if libraries:
@@ -193,6 +194,15 @@ def _reason(proc: Proc, holders: Mapping[int, tuple[int, ...]]) -> str:
         if score >= 2 and any(is_log(path) for _, path in open_for_writing(proc.pid) or ()):
             return "takes training options and writes a log"
     return ""
+
+
+def _runs_python(pid: int) -> bool:
+    """Whether a process is an interpreter, whatever it calls itself (setproctitle)."""
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
+    except OSError:
+        return False
+    return commands.is_python([program.removesuffix(" (deleted)")])
 
 
 def _groups(table: Table, reasons: Mapping[int, str]) -> list[list[int]]:

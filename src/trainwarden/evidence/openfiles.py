@@ -14,6 +14,7 @@ from trainwarden.evidence.proctable import (
     open_for_writing,
     pipe_of,
     read_table,
+    writes_to,
 )
 
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".jsonl", ".csv", ".tsv", ".ndjson")
@@ -48,13 +49,8 @@ def writers_of(paths: Iterable[Path], table: Table | None = None) -> list[int]:
     for pid, proc in table.items():
         if pid in own or proc.zombie or not proc.argv:
             continue
-        for _, name in open_for_writing(pid) or ():
-            try:
-                info = Path(name).stat()
-            except OSError:
-                continue
-            if (info.st_dev, info.st_ino) in wanted:
-                writers.add(pid)
+        if writes_to(pid, wanted):
+            writers.add(pid)
     loggers = {pid for pid in writers if PurePath(table[pid].argv[0]).name in LOGGERS}
     pipes = {pipe for pid in loggers if (pipe := pipe_of(pid, 0))}
     if pipes:
@@ -69,6 +65,7 @@ def writers_of(paths: Iterable[Path], table: Table | None = None) -> list[int]:
 def files_of(table: Table, procs: Sequence[Proc]) -> tuple[list[str], list[str]]:
     """Logs (standard output first) and tracker folders held open by a job's processes."""
     output: list[str] = []
+    errors: list[str] = []
     others: list[str] = []
     trackers: list[str] = []
     pipes = {pipe for proc in procs for n in (1, 2) if (pipe := pipe_of(proc.pid, n))}
@@ -78,17 +75,24 @@ def files_of(table: Table, procs: Sequence[Proc]) -> tuple[list[str], list[str]]
         if pipes and proc.argv and PurePath(proc.argv[0]).name in LOGGERS
     ]
     piped = [proc for proc in loggers if pipe_of(proc.pid, 0) in pipes]
-    for proc in [*procs, *piped]:
+    # What only the shell around it holds is the terminal's or a batch system's: the last choice.
+    around = [proc for proc in procs if commands.is_shell(proc.argv)]
+    inner = [proc for proc in procs if proc not in around and proc not in piped]
+    for proc in [*inner, *piped, *around]:
+        if proc in around and (output or errors):
+            continue
         for descriptor, path in open_for_writing(proc.pid) or ():
             tracker = _tracker_of(path)
             if tracker:
                 trackers.append(tracker)
             if descriptor in (1, 2) or proc in piped:
-                output.append(path)
+                # What `tee` is told to write is the run's; its own output may be anybody's.
+                first = descriptor > 2 if proc in piped else descriptor == 1
+                (output if first else errors).append(path)
             # What a tracker keeps for itself is no log of the run.
             elif is_log(path) and PurePath(tracker or "").name not in ("wandb", "mlruns", ".aim"):
                 others.append(path)
-    return list(dict.fromkeys(output + others))[:64], list(dict.fromkeys(trackers))[:16]
+    return list(dict.fromkeys(output + errors + others))[:64], list(dict.fromkeys(trackers))[:16]
 
 
 def is_log(path: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +42,74 @@ Table = Mapping[int, Proc]
 def read_table() -> dict[int, Proc]:
     """All processes of this machine, by pid; kernel threads left out."""
     table = {}
+    if sys.platform == "linux":
+        # By hand: thousands of processes cost psutil seconds.
+        booted = boot()[1]
+        for name in os.listdir("/proc"):  # noqa: PTH208
+            if name.isdigit() and (proc := _read_linux(name, booted)):
+                table[proc.pid] = proc
+        return table
     for process in psutil.process_iter():
         if proc := read_proc(process):
             table[proc.pid] = proc
     return table
+
+
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_KERNEL_THREAD = 0x00200000
+_STATUS = {
+    "R": psutil.STATUS_RUNNING,
+    "S": psutil.STATUS_SLEEPING,
+    "D": psutil.STATUS_DISK_SLEEP,
+    "T": psutil.STATUS_STOPPED,
+    "t": psutil.STATUS_TRACING_STOP,
+    "Z": psutil.STATUS_ZOMBIE,
+    "X": psutil.STATUS_DEAD,
+    "x": psutil.STATUS_DEAD,
+    "I": psutil.STATUS_IDLE,
+}
+
+
+def _read_linux(pid: str, booted: float) -> Proc | None:
+    """A row from `stat` and `cmdline` (proc(5)); None for one that is gone or the kernel's own."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            head, _, rest = file.read().rpartition(b")")
+        fields = rest.split()
+        if int(fields[6]) & _KERNEL_THREAD:
+            return None
+        name = head.partition(b"(")[2].decode("utf-8", "replace")
+        argv = _arguments(pid)
+        if len(name) >= 15 and argv:
+            # The kernel cuts names there; the command line may have the whole.
+            whole = argv[0].rpartition("/")[2]
+            name = whole if whole.startswith(name) else name
+        return Proc(
+            pid=int(pid),
+            ppid=int(fields[1]),
+            name=name,
+            argv=argv,
+            created=booted + int(fields[19]) / _TICKS,
+            status=_STATUS.get(chr(fields[0][0]), ""),
+        )
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _arguments(pid: str) -> tuple[str, ...]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+            raw = file.read(MAX_ARGUMENT * 64)
+    except OSError:
+        return ()
+    text = raw.decode("utf-8", "replace")
+    if not text:
+        return ()
+    # A process that set its own title may end it without the mark, or with spaces within.
+    words = text[:-1].split("\0") if text.endswith("\0") else text.split(" ")
+    if len(words) == 1 and " " in words[0]:
+        words = words[0].split(" ")
+    return tuple(word[:MAX_ARGUMENT] for word in words[:MAX_ARGUMENTS])
 
 
 def read_proc(process: psutil.Process) -> Proc | None:
@@ -112,6 +176,38 @@ def open_for_writing(pid: int) -> list[tuple[int, str]] | None:
     except (psutil.Error, OSError, ValueError):
         return None
     return [(file.fd, file.path) for file in files if getattr(file, "mode", "w") not in ("r", "rb")]
+
+
+def writes_to(pid: int, wanted: Container[tuple[int, int]]) -> bool:
+    """Whether a process holds one of the files (device, inode) open for writing.
+
+    Also where it sees it under another path, as in a container.
+    """
+    if sys.platform != "linux":
+        for _, name in open_for_writing(pid) or ():
+            try:
+                info = Path(name).stat()
+            except OSError:
+                continue
+            if (info.st_dev, info.st_ino) in wanted:
+                return True
+        return False
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
+    except OSError:
+        return False
+    for descriptor in descriptors[:4096]:
+        try:
+            info = os.stat(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH116
+            if (info.st_dev, info.st_ino) not in wanted:
+                continue
+            with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:  # noqa: PTH123
+                flags = next((line for line in file if line.startswith("flags:")), "flags: 1")
+            if int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY:
+                return True
+        except (OSError, ValueError, IndexError):
+            continue
+    return False
 
 
 def environment(pid: int, names: Iterable[str]) -> dict[str, str] | None:
