@@ -17,6 +17,7 @@ _REASONS = {
     errno.EDQUOT: "the disk quota is used up: free some space and run the same command again",
     errno.EROFS: "the file system is read-only: choose a folder that can be written with --root",
     errno.EACCES: "no permission: choose a folder that can be written with --root",
+    errno.ELOOP: "a symbolic link is in its place: remove that and run the same command again",
     errno.EPERM: "not permitted: choose a folder that can be written with --root",
     errno.EFBIG: "the file would be larger than this process may write",
 }
@@ -36,7 +37,7 @@ def make_folder(path: Path) -> None:
         raise trouble("create the folder", path, error) from error
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str | bytes) -> None:
     """Replace `path` by `text` so that a crash at any instant leaves the old or the new file.
 
     Raises Trouble; then the old file stands as it was and nothing else is left.
@@ -46,7 +47,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o644), "wb") as file:
-            file.write(text.encode("utf-8", errors="replace"))
+            file.write(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -76,7 +77,9 @@ def locked(path: Path, *, wait: float, purpose: str) -> Iterator[None]:
     """
     make_folder(path.parent)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # What another left in its place must not have this process write elsewhere.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o644)
     except OSError as error:
         raise trouble("open the lock", path, error) from error
     try:

@@ -250,7 +250,7 @@ def test_hypotheses_can_fail_and_are_scored_when_due(tmp_path: Path) -> None:
     early = begin(tmp_path, job, clock=lambda: MOMENT + timedelta(minutes=5))
     assert early.due == ()
     moment[0] = MOMENT + timedelta(hours=2)
-    later = begin(tmp_path, job, clock=lambda: moment[0], take_over=True)
+    later = begin(tmp_path, job, clock=lambda: moment[0], take_over="any")
     assert [h.id for h in later.due] == ["H1-2"]
     write_log(Path(job.logs[0]), range(400, 500, 10), append=True)
     walk_to(later, "strategy")
@@ -294,7 +294,7 @@ def test_two_sessions_at_once_are_refused_or_one_is_set_aside(tmp_path: Path) ->
     first = walk_to(begin(tmp_path, job), "collect")
     with pytest.raises(Refusal, match="still open"):
         begin(tmp_path, job)
-    second = begin(tmp_path, job, take_over=True)
+    second = begin(tmp_path, job, take_over="any")
     assert any(first.header.session in note for note in second.header.notes)
     assert first.folder != second.folder
     assert verify(first.folder).broken is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -70,32 +71,61 @@ def main() -> None:
     """Run the command line; every failure is one message and an exit code."""
     try:
         code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
-        error.show()
-        code = error.exit_code
+        code = _failed(error.format_message(), error.exit_code, error)
     except click.Abort:
-        click.echo("trainwarden: interrupted", err=True)
-        code = 130
+        code = _failed("interrupted", 130)
     except TrainwardenError as error:
-        click.echo(f"trainwarden: {error}", err=True)
-        code = error.exit_code
+        code = _failed(str(error), error.exit_code)
     except BrokenPipeError:
         # The reader went away (`| head`): nothing is wrong, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        code = _failed(_unanswered(error), 1)
     except Exception as error:
         if os.environ.get("TRAINWARDEN_DEBUG"):
             raise
-        click.echo(
-            f"trainwarden: internal error, {type(error).__name__}: {error}. "
-            "Set TRAINWARDEN_DEBUG=1 to see where.",
-            err=True,
-        )
-        code = 1
+        told = f"internal error, {type(error).__name__}: {error}. "
+        code = _failed(told + "Set TRAINWARDEN_DEBUG=1 to see where.", 1)
+    try:
+        _flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            code = _failed(_unanswered(error), 1)
+        # Nothing may fail on it again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _unanswered(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return (
+        f"the answer could not be given: {error.strerror or error}{where}. "
+        "What was sealed by then stays sealed; `trainwarden status` tells."
+    )
+
+
+def _failed(message: str, code: int, error: click.ClickException | None = None) -> int:
+    """Say on standard error why; with --json, standard output gets the same as data."""
+    from trainwarden.faces.common import emit_json, say
+
+    with contextlib.suppress(OSError):
+        if error is not None:
+            error.show()
+        else:
+            say(f"trainwarden: {message}", err=True)
+    if "--json" in sys.argv[1:]:
+        with contextlib.suppress(OSError):
+            emit_json({"error": message, "exit": code})
+    return code
 
 
 if __name__ == "__main__":

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from trainwarden.errors import Refusal
-from trainwarden.procedure.gates import show_value
+from trainwarden.procedure.gates import show_moment, show_value
 from trainwarden.procedure.state import StateStore
 from trainwarden.records.base import to_json_number
 from trainwarden.records.hostile import clean
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from trainwarden.procedure.session import Session
 
-MAX_INPUT = 4 * 2**20
+MAX_INPUT = 2**20
 WAIT = 10.0
 
 Model = TypeVar("Model", bound="BaseModel")
@@ -41,6 +42,9 @@ wait_option = click.option(
     default=WAIT,
     show_default=True,
     help="Seconds to wait for another trainwarden at work on this job.",
+)
+take_over_option = click.option(
+    "--take-over", is_flag=True, help="Set an unfinished session of this job aside."
 )
 session_option = click.option(
     "--session", "session_name", help="Session to go on with; default: the one that is open."
@@ -72,23 +76,37 @@ def job_options(function: Function) -> Function:
 
 def store_at(root: Path) -> StateStore:
     """The states under a root. Raises Refusal where the root is no folder."""
-    full = root.expanduser().absolute()
-    if not full.is_dir():
+    try:
+        full = root.expanduser().absolute()
+        found = full.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise Refusal(f"--root {root}: {error}") from error
+    if not found:
         raise Refusal(f"--root {full} is not a folder")
     return StateStore(full)
 
 
 def session_folder(store: StateStore, name: str) -> Path:
     """A session by its name or by its folder's path. Raises Refusal."""
-    for folder in (store.logs / name, Path(name).expanduser().absolute()):
-        if (folder / "session.json").is_file():
-            return folder
+    for folder in (store.logs / name, Path(name).absolute()):
+        with suppress(OSError):
+            if (folder / "session.json").is_file():
+                return folder
     raise Refusal(f"no session {name} in {store.logs}, and no folder of that path has one")
+
+
+def latest_session(store: StateStore) -> str:
+    """The name of the newest session. Raises Refusal where there is none."""
+    names = sorted(path.parent.name for path in store.logs.glob("*/session.json"))
+    if not names:
+        raise Refusal(f"there is no session in {store.logs} yet: start with `trainwarden run`")
+    return names[-1]
 
 
 @contextmanager
 def open_session(root: Path, name: str | None, wait: float, purpose: str) -> Iterator[Session]:
     """The session to go on with, its job held. Raises Refusal where it is not clear which."""
+    from trainwarden.procedure.seals import verify
     from trainwarden.procedure.session import Session
 
     store = store_at(root)
@@ -100,10 +118,22 @@ def open_session(root: Path, name: str | None, wait: float, purpose: str) -> Ite
         session = Session.resume(store, session.folder)
         state = session.state
         current = state.monitor.open_session if state else None
-        done = session.latest("summary") is not None
-        if not done and (current is None or current.session != session.header.session):
+        mine = current is not None and current.session == session.header.session
+        if not mine and session.latest("summary") is None:
             raise Refusal(f"session {name} was set aside for a later one; it cannot go on")
+        checked = verify(session.folder, current.head if current and mine else None)
+        if checked.broken is not None:
+            raise Refusal(
+                f"session {name} was changed after sealing and cannot go on: {checked.broken}: "
+                f"{checked.problem}. Begin another one with --take-over"
+            )
         yield session
+
+
+def require_session(root: Path, name: str | None) -> None:
+    """Refuse before any input is asked for, where there is no session that it could go to."""
+    store = store_at(root)
+    session_folder(store, name if name is not None else _only_open(store))
 
 
 def _only_open(store: StateStore) -> str:
@@ -122,12 +152,13 @@ def _only_open(store: StateStore) -> str:
 
 def read_input(path: str) -> Any:
     """YAML or JSON from a file or (`-`) standard input. Raises Refusal."""
-    import yaml
-
     if path == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise Refusal("this step reads YAML or JSON on standard input; --help has an example")
-        data = sys.stdin.buffer.read(MAX_INPUT + 1)
+        try:
+            data = sys.stdin.buffer.read(MAX_INPUT + 1)
+        except OSError as error:
+            raise Refusal(f"standard input cannot be read: {error.strerror}") from error
     else:
         try:
             with Path(path).open("rb") as file:
@@ -135,17 +166,35 @@ def read_input(path: str) -> Any:
         except OSError as error:
             raise Refusal(f"cannot read the input {path}: {error.strerror}") from error
     if len(data) > MAX_INPUT:
-        raise Refusal(f"the input is larger than {MAX_INPUT // 2**20} MiB")
+        raise Refusal(f"the input is larger than {MAX_INPUT // 1024} KiB")
     if not data.strip():
         raise Refusal("the input is empty; --help has an example")
     try:
-        return yaml.safe_load(data.decode("utf-8"))
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refusal(f"the input is not UTF-8: {error}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return _yaml(text)
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Without aliases: a few of them can stand for more than memory holds."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("aliases (*name) are not taken")
+            return super().compose_node(parent, index)
+
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
-        reason = getattr(error, "problem", None) or type(error).__name__
+        reason = getattr(error, "problem", None) or clean(str(error)) or type(error).__name__
         raise Refusal(f"the input is neither YAML nor JSON{line}: {reason}") from error
 
 
@@ -158,21 +207,41 @@ def parse(model: type[Model], data: Any, what: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise Refusal(f"{what}: not sealed, because\n{validation_lines(error)}") from None
+        raise Refusal(
+            f"{what}: not sealed, because\n{validation_lines(error)}\nMend this and send it again."
+        ) from None
 
 
 def validation_lines(error: ValidationError, prefix: str = "") -> str:
     """A validation error as one line a field, without echoing much of the input."""
     lines = []
+    places = [item["loc"] for item in error.errors()]
     for item in error.errors()[:20]:
-        where = ".".join(str(part) for part in item["loc"])
+        place = item["loc"]
+        # A list is only too short because its items are off, and those are told themselves.
+        if item["type"] == "too_short" and any(
+            other[: len(place)] == place for other in places if len(other) > len(place)
+        ):
+            continue
+        where = ".".join(f"#{part + 1}" if isinstance(part, int) else part for part in place)
         lines.append(f"- {prefix}{where or 'the input'}: {clean(item['msg'])}")
     return "\n".join(lines)
 
 
 def emit_json(data: Any) -> None:
     """Print JSON without NaN tokens."""
-    click.echo(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
+    text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str)
+    click.echo(re.sub(r"[\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", text))
+
+
+def _shown(line: str) -> str:
+    bare = line.lstrip(" ")
+    return " " * (len(line) - len(bare)) + clean(bare, 8_000)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines that may hold words of a run or of the file system: cleaned."""
+    click.echo("\n".join(_shown(line) for line in text.split("\n")), err=err)
 
 
 def _finite(data: Any) -> Any:
@@ -202,3 +271,19 @@ def finding_line(finding: dict[str, Any]) -> str:
     cited = f" [{', '.join(finding['observations'])}]" if "observations" in finding else ""
     label = f"{finding['id']} " if finding.get("id") else ""
     return f"{label}{finding['kind']} ({finding['severity']}{since}): {finding['summary']}{cited}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `45 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    for size, unit, most in ((1, "s", 90), (60, "min", 90), (3600, "h", 48)):
+        if seconds < most * size:
+            return f"{seconds / size:.1f} {unit}" if unit == "h" else f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.1f} d"
+
+
+def when(evaluate_after: dict[str, Any]) -> str:
+    """The moment of the next look: a step, a time, or whichever comes first."""
+    step, time = evaluate_after["step"], evaluate_after["time"]
+    parts = [f"at step {step}"] if step is not None else []
+    parts += [f"at {show_moment(time)}"] if time else []
+    return " or ".join(parts)

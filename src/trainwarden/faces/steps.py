@@ -17,10 +17,13 @@ from trainwarden.faces.common import (
     open_session,
     parse,
     read_input,
+    require_session,
     root_option,
+    say,
     session_option,
     store_at,
     table,
+    take_over_option,
     validation_lines,
     wait_option,
 )
@@ -63,15 +66,15 @@ def answer(session: Session, gate: Gate, as_json: bool, *, more: str = "") -> No
         )
         return
     if more:
-        click.echo(more)
-    click.echo(f"sealed {session.folder / gate.file} ({gate.seal[:12]})")
-    click.echo(session.next_line())
+        say(more)
+    say(f"sealed {session.folder / gate.file} ({gate.seal[:12]})")
+    say(session.next_line())
 
 
 @click.command()
 @job_options
 @click.option("--analyst", default="analyst", show_default=True, help="Who predicts and reasons.")
-@click.option("--take-over", is_flag=True, help="Set an unfinished session of this job aside.")
+@take_over_option
 @wait_option
 @json_option
 def begin(
@@ -97,7 +100,11 @@ def begin(
     )  # fmt: skip
     with store.hold(found.id, wait=wait, purpose="begin"):
         session = Session.begin(
-            store, found, analyst=analyst, authority=authority, take_over=take_over
+            store,
+            found,
+            analyst=analyst,
+            authority=authority,
+            take_over="any" if take_over else "no",
         )
     header = session.header
     if as_json:
@@ -111,24 +118,22 @@ def begin(
             }
         )
         return
-    click.echo(f"job {header.job.id}, session {header.session} (number {header.number})")
-    click.echo(f"config {header.job.config or '-'}; logs {', '.join(header.job.logs) or '-'}")
+    say(f"job {header.job.id}, session {header.session} (number {header.number})")
+    say(f"config {header.job.config or '-'}; logs {', '.join(header.job.logs) or '-'}")
     for note in header.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     for learning in header.learnings:
-        click.echo(f"learning: {learning}")
+        say(f"learning: {learning}")
     if header.criteria:
-        click.echo(
-            table([_criterion(c) for c in header.criteria], ("id", "criterion", "value", "source"))
-        )
+        say(table([_criterion(c) for c in header.criteria], ("id", "criterion", "value", "source")))
     if session.state and session.state.monitor.status_history:
         last = session.state.monitor.status_history[-1]
-        click.echo(f"last session {last.session}: {last.status.value} at step {last.step}")
+        say(f"last session {last.session}: {last.status.value} at step {last.step}")
     for hypothesis in session.due:
-        click.echo(f"due {hypothesis.id}: {hypothesis.statement}")
-        click.echo(f"  expected: {hypothesis.expected_outcome}")
-        click.echo(f"  fails if: {hypothesis.failure_criterion}")
-    click.echo(session.next_line())
+        say(f"due {hypothesis.id}: {hypothesis.statement}")
+        say(f"  expected: {hypothesis.expected_outcome}")
+        say(f"  fails if: {hypothesis.failure_criterion}")
+    say(session.next_line())
 
 
 def _criterion(criterion: Criterion) -> tuple[Any, ...]:
@@ -148,6 +153,7 @@ predictions:
 @step_options
 def predict(source: str, root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
     """Step 1: seal predictions before anything of the run is read."""
+    require_session(root, session_name)
     data = read_input(source)
     items = data.get("predictions") if isinstance(data, dict) else data
     if not isinstance(items, list):
@@ -159,7 +165,8 @@ def predict(source: str, root: Path, session_name: str | None, wait: float, as_j
         except ValidationError as error:
             problems.append(validation_lines(error, f"prediction {number}: "))
     if problems:
-        raise Refusal("predict: not sealed, because\n" + "\n".join(problems))
+        listed = "\n".join(problems)
+        raise Refusal(f"predict: not sealed, because\n{listed}\nMend this and send it again.")
     with open_session(root, session_name, wait, "predict") as session:
         answer(session, session.predict(predictions), as_json)
 
@@ -208,11 +215,14 @@ def compare(
     explain: str | None, root: Path, session_name: str | None, wait: float, as_json: bool
 ) -> None:
     """Step 3: each prediction against what was seen, and what the runtime's rules find."""
+    require_session(root, session_name)
     explanations = read_input(explain) if explain else {}
-    if not isinstance(explanations, dict):
+    if not isinstance(explanations, dict) or not all(
+        isinstance(word, str) for pair in explanations.items() for word in pair
+    ):
         raise Refusal("compare: a mapping of prediction to explanation is expected")
     with open_session(root, session_name, wait, "compare") as session:
-        gate = session.compare({str(k): str(v) for k, v in explanations.items()})
+        gate = session.compare(explanations)
         by_id = {prediction.id: prediction for prediction in session.predictions}
         rows = [
             (
@@ -257,6 +267,7 @@ progress: [E12, E13]            # HEALTHY; CRITICAL has failure: [E..]
 @step_options
 def assess(source: str, root: Path, session_name: str | None, wait: float, as_json: bool) -> None:
     """Step 4: the status with the articulation it owes; every number cites."""
+    require_session(root, session_name)
     assessment = parse(Assessment, read_input(source), "assess")
     with open_session(root, session_name, wait, "assess") as session:
         answer(session, session.assess(assessment), as_json)
@@ -273,6 +284,7 @@ def resources(
     source: str, root: Path, session_name: str | None, wait: float, as_json: bool
 ) -> None:
     """Step 5: what hardware, processes and disks tell; every device is listed."""
+    require_session(root, session_name)
     data = read_input(source)
     reasoning = data.get("reasoning") if isinstance(data, dict) else data
     if not isinstance(reasoning, str):
@@ -307,6 +319,7 @@ def review(
     as_json: bool,
 ) -> None:
     """Step 6: the verdict of a reviewer who is not the analyst, on exactly these five gates."""
+    require_session(root, session_name)
     given = None if builtin or material else parse(Review, read_input(source), "review")
     with open_session(root, session_name, wait, "review") as session:
         if material:
@@ -331,10 +344,8 @@ def _show_material(session: Session, as_json: bool) -> None:
     if as_json:
         emit_json({"seals": seals, "files": files, "load_bearing": bearing})
         return
-    click.echo(
-        table([(name, seals[name], files[name]) for name in seals], ("gate", "seal", "file"))
-    )
-    click.echo("re-read at least one of: " + ", ".join(bearing))
+    say(table([(name, seals[name], files[name]) for name in seals], ("gate", "seal", "file")))
+    say("re-read at least one of: " + ", ".join(bearing))
 
 
 @click.command(
@@ -356,6 +367,7 @@ def troubleshoot(
     source: str, skip: str | None, root: Path, session_name: str | None, wait: float, as_json: bool
 ) -> None:
     """Step 7: root causes in causal order."""
+    require_session(root, session_name)
     if skip is not None:
         report = Troubleshooting(skipped=skip)
     else:
@@ -393,6 +405,7 @@ def strategize(
     source: str, root: Path, session_name: str | None, wait: float, as_json: bool
 ) -> None:
     """Step 8: due hypotheses scored, new ones that can fail, a plan, when to look again."""
+    require_session(root, session_name)
     strategy = parse(Strategy, read_input(source), "strategize")
     with open_session(root, session_name, wait, "strategize") as session:
         answer(session, session.strategize(strategy), as_json)

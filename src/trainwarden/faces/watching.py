@@ -10,15 +10,19 @@ import click
 
 from trainwarden.errors import Refusal, TrainwardenError
 from trainwarden.faces.common import (
+    duration,
     emit_json,
     finding_line,
     job_options,
     json_option,
+    latest_session,
     root_option,
+    say,
     session_folder,
     store_at,
     table,
     wait_option,
+    when,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @job_options
+@click.option("--take-over", is_flag=True, help="Set another analyst's open session aside.")
 @wait_option
 @json_option
 def run(
@@ -37,6 +42,7 @@ def run(
     guidance: str | None,
     authority: Any,
     root: Path,
+    take_over: bool,
     wait: float,
     as_json: bool,
 ) -> None:
@@ -54,27 +60,36 @@ def run(
     )  # fmt: skip
     analyst = RulesAnalyst()
     with store.hold(found.id, wait=wait, purpose="run"):
-        # Whoever holds the job may set aside what a killed run left open.
+        # What a killed run left open is this command's own to set aside, nobody else's.
         session = Session.begin(
-            store, found, analyst=analyst.name, authority=authority, take_over=True
+            store,
+            found,
+            analyst=analyst.name,
+            authority=authority,
+            take_over="any" if take_over else "own",
         )
         walk(session, analyst, BuiltinReviewer())
     if as_json:
         emit_json(session_data(session))
     else:
-        click.echo(session_text(session))
+        say(session_text(session))
     raise click.exceptions.Exit(session.assessment.status.exit_code)
 
 
 def session_data(session: Session) -> dict[str, Any]:
-    """A finished session as `run --json` and `show --json` give it."""
+    """A finished session as `run --json` gives it."""
     summary = session.content("summary")
     assessment = session.assessment
     return {
         "session": session.header.session,
         "job": session.job.id,
+        "config": session.job.config,
+        "logs": list(session.job.logs),
         "status": summary["status"],
         "step": summary["step"],
+        "total_steps": summary["total_steps"],
+        "ended": summary["ended"],
+        "eta_seconds": summary["eta_seconds"],
         "indicator": {
             "quantity": summary["indicator"]["quantity"],
             "direction": summary["indicator"]["direction"],
@@ -97,9 +112,10 @@ def session_text(session: Session) -> str:
     data = session_data(session)
     counts = data["predictions"]
     observed = counts["made"] - counts["unobserved"]
-    at = f" at step {data['step']}" if data["step"] is not None else ""
     shown = table([(data["indicator"]["quantity"], data["indicator"]["value"])])
-    lines = [f"{data['status']}  {shown}{at}  (job {data['job']})"]
+    lines = [f"{data['status']}  {shown}{how_far(data)}"]
+    logs = ", ".join(data["logs"]) or "no log"
+    lines.append(f"job {data['job']}: {logs}; config {data['config'] or 'none'}")
     lines += [f"note: {note}" for note in data["notes"]]
     lines.append(data["reasoning"])
     lines.append(f"predictions: {counts['held']} of {observed} held ({counts['made']} made)")
@@ -107,8 +123,20 @@ def session_text(session: Session) -> str:
     if data["question"]:
         lines.append(f"question: {data['question']}")
     lines += [f"next: {action}" for action in data["plan"][:3]]
+    lines.append(f"look again: {when(data['evaluate_after'])}")
     lines.append(f"gates: {data['gates']}")
     return "\n".join(lines)
+
+
+def how_far(data: dict[str, Any]) -> str:
+    """Step, share of the whole and time left, as far as they are known."""
+    step, total, eta = data["step"], data["total_steps"], data["eta_seconds"]
+    if step is None:
+        return ""
+    share = f" of {total} ({step / total:.0%})" if total else ""
+    left = f", about {duration(eta)} left" if eta is not None else ""
+    ended = f", {data['ended']}" if data["ended"] not in ("running", "unknown") else ""
+    return f" at step {step}{share}{ended}{left}"
 
 
 @click.command()
@@ -155,7 +183,7 @@ def status(root: Path, as_json: bool) -> None:
         emit_json({"jobs": rows, "problems": broken})
         return
     if not rows and not broken:
-        click.echo(f"no job is known in {store.logs}: start with `trainwarden run --log FILE`")
+        say(f"no job is known in {store.logs}: start with `trainwarden run --log FILE`")
     if rows:
         shown = [
             (
@@ -171,9 +199,9 @@ def status(root: Path, as_json: bool) -> None:
             for row in rows
         ]
         header = ("job", "status", "step", "indicator", "held", "sessions", "last", "")
-        click.echo(table(shown, header))
+        say(table(shown, header))
     for problem in broken:
-        click.echo(f"problem: {problem}", err=True)
+        say(f"problem: {problem}", err=True)
 
 
 def _next_of(store: Any, name: str) -> str:
@@ -186,16 +214,16 @@ def _next_of(store: Any, name: str) -> str:
 
 
 @click.command()
-@click.argument("session_name", metavar="SESSION")
+@click.argument("session_name", metavar="[SESSION]", required=False)
 @click.option("--gate", type=click.IntRange(1, 9), help="Print this gate's file whole.")
 @root_option
 @json_option
-def show(session_name: str, gate: int | None, root: Path, as_json: bool) -> None:
-    """A session: its gates, its verdict, or one gate whole."""
+def show(session_name: str | None, gate: int | None, root: Path, as_json: bool) -> None:
+    """A session (default: the newest): its gates, its verdict, or one gate whole."""
     from trainwarden.procedure.session import Session
 
     store = store_at(root)
-    session = Session.resume(store, session_folder(store, session_name))
+    session = Session.resume(store, session_folder(store, session_name or latest_session(store)))
     if gate is not None:
         chosen = [one for one in session.record.gates if one.step == gate]
         if not chosen:
@@ -205,14 +233,14 @@ def show(session_name: str, gate: int | None, root: Path, as_json: bool) -> None
             return
         try:
             click.echo((session.folder / chosen[-1].file).read_text(encoding="utf-8"), nl=False)
-        except OSError as error:
-            raise Refusal(f"cannot read {chosen[-1].file}: {error.strerror}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refusal(f"cannot read {chosen[-1].file}: {error}") from error
         return
     if as_json:
         emit_json(session.record.model_dump(mode="json"))
         return
     header = session.header
-    click.echo(f"session {header.session} of job {header.job.id}, analyst {header.analyst}")
+    say(f"session {header.session} of job {header.job.id}, analyst {header.analyst}")
     rows = [
         (
             one.step,
@@ -223,67 +251,49 @@ def show(session_name: str, gate: int | None, root: Path, as_json: bool) -> None
         )
         for one in session.record.gates
     ]
-    click.echo(table(rows, ("step", "gate", "sealed", "seal", "")))
-    click.echo(session_text(session) if session.latest("summary") else session.next_line())
+    say(table(rows, ("step", "gate", "sealed", "seal", "")))
+    say(session_text(session) if session.latest("summary") else session.next_line())
 
 
 @click.command()
-@click.argument("session_name", metavar="SESSION")
+@click.argument("session_name", metavar="[SESSION]", required=False)
+@click.option("--all", "every", is_flag=True, help="All sessions that are here or remembered.")
 @root_option
 @json_option
-def verify(session_name: str, root: Path, as_json: bool) -> None:
-    """Re-compute every seal; exit 1 and name the first broken gate when anything was touched."""
-    from trainwarden.procedure.seals import verify as verify_seals
+def verify(session_name: str | None, every: bool, root: Path, as_json: bool) -> None:
+    """Re-compute every seal of a session (default: the newest).
+
+    Exit 1 and the first broken gate named when anything was touched, removed or reordered.
+    """
+    from trainwarden.procedure.remembered import check, check_all
 
     store = store_at(root)
-    folder = _any_session_folder(store, session_name)
-    checked = verify_seals(folder, _remembered_head(folder))
+    named = None if every else session_name or latest_session(store)
+    checked = check_all(store) if named is None else [check(store, named)]
+    rows = [
+        {
+            "session": one.session,
+            "intact": one.broken is None,
+            "gates": one.gates,
+            "head": one.head,
+            "broken": one.broken,
+            "problem": one.problem,
+            "leftovers": list(one.leftovers),
+        }
+        for one in checked
+    ]
+    intact = all(row["intact"] for row in rows)
     if as_json:
-        emit_json(
-            {
-                "session": checked.session,
-                "intact": checked.broken is None,
-                "gates": checked.gates,
-                "head": checked.head,
-                "broken": checked.broken,
-                "problem": checked.problem,
-                "leftovers": list(checked.leftovers),
-            }
-        )
-    elif checked.broken is None:
-        click.echo(f"{checked.session}: all {checked.gates} seals hold ({checked.head[:12]})")
-        for name in checked.leftovers:
-            click.echo(f"{name}: not sealed; a command was stopped before it could seal it")
+        emit_json({"intact": intact, "sessions": rows} if every else rows[0])
     else:
-        click.echo(f"{checked.session}: BROKEN at {checked.broken}: {checked.problem}")
-    raise click.exceptions.Exit(0 if checked.broken is None else 1)
-
-
-def _any_session_folder(store: Any, name: str) -> Path:
-    """A session's folder even where its session.json is gone: that is for verify to say."""
-    for folder in (store.logs / name, Path(name).expanduser().absolute()):
-        if folder.is_dir():
-            return Path(folder)
-    raise Refusal(f"no session {name} in {store.logs}")
-
-
-def _remembered_head(folder: Path) -> str | None:
-    """The seal that the job's state remembers of this session, if any state does."""
-    from trainwarden.procedure.seals import load_session
-    from trainwarden.procedure.state import StateStore
-
-    session = load_session(folder).header
-    try:
-        state, _ = StateStore(folder.parent.parent).load(session.job.id)
-    except TrainwardenError:
-        return None
-    if state is None:
-        return None
-    current = state.monitor.open_session
-    known = [(entry.session, entry.head) for entry in state.monitor.status_history]
-    known += [(one.session, one.head) for one in state.monitor.abandoned]
-    known += [(current.session, current.head)] if current else []
-    return next((head for name, head in known if name == session.session), None)
+        for one in checked:
+            if one.broken is None:
+                say(f"{one.session}: all {one.gates} seals hold ({one.head[:12]})")
+            else:
+                say(f"{one.session}: BROKEN at {one.broken}: {one.problem}")
+            for name in one.leftovers:
+                say(f"{name}: not sealed; a command was stopped before it could seal it")
+    raise click.exceptions.Exit(0 if intact else 1)
 
 
 @click.command()
@@ -335,6 +345,6 @@ def replay(
         kinds = ", ".join(f"{f['kind']} ({f['severity']})" for f in cut["findings"]) or "none"
         step = "-" if cut["at_step"] is None else cut["at_step"]
         rows.append((number, step, cut["status"], f"{sum(held)}/{len(held)}", kinds))
-    click.echo(table(rows, ("cut", "step", "status", "held", "findings")))
+    say(table(rows, ("cut", "step", "status", "held", "findings")))
     for level, share in told["coverage"].items():
-        click.echo(f"predictions at level {level}: {share:.0%} held")
+        say(f"predictions at level {level}: {share:.0%} held")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.config import TrainingFacts
+from trainwarden.evidence.config import TrainingFacts, planned_steps
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure.beginning import read_config, read_facts
 from trainwarden.procedure.grounding import Citable
@@ -160,6 +160,11 @@ class CaseFile(Ledger):
             return None
         choice = key_indicator(series, self.facts, self._guidance())
         return KeyIndicator(quantity=choice.quantity, direction=choice.direction, why=choice.why)
+
+    def total_steps(self) -> int | None:
+        """How long the run is to be, by its log or else by its config."""
+        printed = (reading.total_steps for reading in self.readings() if reading.total_steps)
+        return next(printed, None) or planned_steps(self.facts)
 
     def _guidance(self) -> str | None:
         earlier = self.state.monitor.user_guidance if self.state else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -63,16 +64,39 @@ def show_value(value: Any) -> str:
     return str(value)
 
 
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
+_BLOCK = re.compile(r"#|---|===|\*\*\*|___|```|~~~|\|")
+
+
+_SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def show_amount(value: Any, unit: str | None) -> str:
+    """A value with its unit; bytes in the unit that people would say them in."""
+    if unit in ("bytes", "B") and isinstance(value, (int, float)) and abs(value) >= 1024:
+        power = min(int(math.log2(abs(value)) / 10), len(_SIZES))
+        return f"{value / 1024**power:.4g} {_SIZES[power - 1]}"
+    return f"{show_value(value)} {unit}" if unit else show_value(value)
+
+
+def show_moment(moment: str) -> str:
+    """An ISO time without the fraction of a second."""
+    return re.sub(r"\.\d+(?=Z|[+-]|$)", "", moment)
+
+
+def _short(path: str) -> str:
+    """The end of a path that tells files of a session apart; gate 1 has them whole."""
+    return "/".join(path.rsplit("/", 2)[-2:])
+
+
 def _text(value: Any) -> str:
-    lines = [clean(line, 4_000) for line in str(value).splitlines()]
-    # A line of a run must not pass for a heading or a front matter of the gate.
-    return "\n".join(
-        "\\" + line if line.startswith(("#", "---", "```", "~~~", "<")) else line for line in lines
-    )
+    lines = [_MARKUP.sub("&lt;", clean(line, 4_000)) for line in str(value).splitlines()]
+    # A line of a run must not pass for a heading, a fence or a front matter of the gate.
+    return "\n".join("\\" + line if _BLOCK.match(line) else line for line in lines)
 
 
 def _cell(value: Any) -> str:
-    return clean(str(value), 400).replace("|", "\\|").replace("<", "&lt;")
+    return _MARKUP.sub("&lt;", clean(str(value), 400)).replace("|", "\\|")
 
 
 def _excerpts(observations: list[dict[str, Any]]) -> str:
@@ -92,6 +116,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "value": show_value,
+        "amount": show_amount,
+        "moment": show_moment,
+        "short": _short,
         "text": _text,
         "cell": _cell,
         "fence": fence,

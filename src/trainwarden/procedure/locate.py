@@ -76,21 +76,31 @@ def _from_nothing(store: StateStore, root: Path, guidance: str | None) -> Job:
 
 
 def _existing(path: str, what: str) -> str:
-    full = Path(path).expanduser().absolute()
     try:
+        full = Path(path).expanduser().absolute()
         if not full.exists():
             raise Refusal(f"the {what} {full} does not exist: check the path given with --{what}")
-    except OSError as error:
-        raise Refusal(f"the {what} {full} cannot be looked at: {error.strerror}") from error
-    return str(full)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Refusal(f"the {what} {path} cannot be looked at: {error}") from error
+    return _named(str(full), what)
+
+
+def _named(path: str, what: str) -> str:
+    if not _is_text(path):
+        raise Refusal(f"the path of the {what} is not UTF-8, so no state can name it: rename it")
+    return path
+
+
+def _is_text(path: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in path)
 
 
 def _model(model: str) -> str:
     """A local folder or file as a full path; a hub's name stays a name."""
-    local = Path(model).expanduser()
     try:
+        local = Path(_named(model, "model")).expanduser()
         return str(local.absolute()) if local.exists() else model
-    except OSError:
+    except (OSError, RuntimeError, ValueError):
         return model
 
 
@@ -152,7 +162,7 @@ def _from_found(
 
 
 def _logs(found: FoundJob) -> list[str]:
-    return [str(log) for log in found.logs]
+    return [str(log) for log in found.logs if _is_text(str(log))]
 
 
 def _running(root: Path) -> list[FoundJob]:
@@ -163,7 +173,11 @@ def _newest_logs(folder: Path) -> tuple[str, ...]:
     """The newest log of a folder (its own files first, then one level below)."""
     for depth in ("", "*/"):
         found = {path for pattern in LOG_PATTERNS for path in folder.glob(depth + pattern)}
-        files = [path for path in found if path.is_file() and "monitoring-logs" not in path.parts]
+        files = [
+            path
+            for path in found
+            if path.is_file() and "monitoring-logs" not in path.parts and _is_text(str(path))
+        ]
         if files:
             return (str(max(files, key=lambda path: path.stat().st_mtime).absolute()),)
     return ()

@@ -37,8 +37,8 @@ def progress_complaints(
     if course is None:
         tested = dict.fromkeys(o.quantity for o in observations.values() if o.stat == "course")
         return [
-            f"HEALTHY: {name} is no measure of learning that was tested (others are not tested, nor "
-            "those with too few points); those that were: "
+            f"HEALTHY: {name} is no measure of learning that was tested (others are not, nor those "
+            "with too few points); tested were: "
             + (", ".join(tested) or "none, so the status is another one")
         ]
     better = direction_of(name)

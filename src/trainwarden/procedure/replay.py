@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 from trainwarden.errors import Refusal
+from trainwarden.files import trouble
 from trainwarden.procedure.roles import Analyst, Reviewer
 from trainwarden.procedure.session import Session
 from trainwarden.procedure.state import StateStore
@@ -18,6 +20,7 @@ from trainwarden.records.base import to_json_number
 from trainwarden.records.job import Job, job_id
 from trainwarden.records.session import Gate
 
+PART = 2**20
 UNTIMED = timedelta(hours=1)
 """How long a run is taken to have lasted when its log prints no times."""
 
@@ -51,10 +54,10 @@ def replay(
     Returns the shape of `replay --json`. Raises Refusal for a log that cannot be cut so.
     """
     try:
-        data = log.read_bytes()
+        ends = cut_points(log, sessions)
+        times = _moments(log, ends)
     except OSError as error:
         raise Refusal(f"cannot read {log}: {error.strerror}") from error
-    ends = cut_points(data, sessions)
     if len(ends) < sessions:
         raise Refusal(f"{log} has too few lines to be cut into {sessions} sessions")
     # The name stays, since readers go by it too; the suffix tells formats apart.
@@ -69,16 +72,19 @@ def replay(
     )
     clock = Clock(datetime.now(timezone.utc))
     start = clock.moment
-    times = _moments(log, data, ends)
     cuts, written = [], 0
     for end, moment in zip(ends, times, strict=True):
-        with growing.open("ab") as file:
-            file.write(data[written:end])
+        try:
+            with growing.open("ab") as file:
+                for part in _parts(log, written, end):
+                    file.write(part)
+        except OSError as error:
+            raise trouble("copy the log to", growing, error) from error
         written = end
         clock.moment = start + moment
         os.utime(growing, (clock.moment.timestamp(),) * 2)
         session = Session.begin(
-            store, job, analyst=analyst.name, clock=clock, live=False, take_over=True
+            store, job, analyst=analyst.name, clock=clock, live=False, take_over="any"
         )
         last = walk(session, analyst, reviewer)
         cuts.append(cut_summary(session))
@@ -87,29 +93,46 @@ def replay(
     return {"cuts": cuts, "coverage": coverage(cuts)}
 
 
-def cut_points(data: bytes, parts: int) -> list[int]:
-    """Byte offsets after the ends of lines nearest behind k/parts of the data, the last its end."""
+def _parts(log: Path, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from `start` to `end`, a mebibyte at a time."""
+    with log.open("rb") as file:
+        file.seek(start)
+        while start < end and (part := file.read(min(PART, end - start))):
+            yield part
+            start += len(part)
+
+
+def cut_points(log: Path, parts: int) -> list[int]:
+    """Byte offsets after the ends of lines nearest behind k/parts of a log, the last its end.
+
+    Raises OSError where the log cannot be read.
+    """
+    size = log.stat().st_size
     ends: list[int] = []
-    for part in range(1, parts):
-        wanted = len(data) * part // parts
-        newline = data.find(b"\n", wanted)
-        carriage = data.find(b"\r", wanted)
-        found = [place + 1 for place in (newline, carriage) if place >= 0]
-        end = min(found, default=len(data))
-        if end < len(data) and end > (ends[-1] if ends else 0):
+    for number in range(1, parts):
+        end = _line_end(log, size * number // parts, size)
+        if end < size and end > (ends[-1] if ends else 0):
             ends.append(end)
-    if data:
-        ends.append(len(data))
-    return ends
+    return [*ends, size] if size else []
 
 
-def _moments(log: Path, data: bytes, ends: list[int]) -> list[timedelta]:
+def _line_end(log: Path, start: int, size: int) -> int:
+    for part in _parts(log, start, size):
+        found = re.search(rb"[\r\n]", part)
+        if found:
+            return start + found.end()
+        start += len(part)
+    return size
+
+
+def _moments(log: Path, ends: list[int]) -> list[timedelta]:
     """How long after the run's beginning each cut is."""
     from trainwarden.metrics.reader import LogReader
 
     reader, printed, fed = LogReader(str(log)), [], 0
     for end in ends:
-        reader.feed(data[fed:end])
+        for part in _parts(log, fed, end):
+            reader.feed(part)
         fed = end
         printed.append(reader.reading.last_time)
     first, last = reader.reading.first_time, reader.reading.last_time
@@ -121,7 +144,7 @@ def _moments(log: Path, data: bytes, ends: list[int]) -> list[timedelta]:
             passed = max(passed + timedelta(seconds=1), timedelta(seconds=second - first))
             moments.append(passed)
         return moments
-    return [UNTIMED * (end / len(data)) for end in ends]
+    return [UNTIMED * (end / ends[-1]) for end in ends]
 
 
 def cut_summary(session: Session) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def load_session(folder: Path) -> SessionRecord:
     path = folder / "session.json"
     try:
         return SessionRecord.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise Refusal(f"{folder} is no session: it has no session.json") from None
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}") from error
@@ -93,9 +93,14 @@ def verify(folder: Path, known_head: str | None = None) -> Verification:
     """Re-compute every seal of a session.
 
     `known_head` is a seal that the job's state remembers of this session: it must be in the
-    chain, so that gates cut off at the end are noticed too. Raises Refusal as `load_session`.
+    chain, so that gates cut off at the end are noticed too. A record that is gone or cannot be
+    read is broken as well; so is a folder that does not carry its session's name, a copy or one
+    of two that were swapped. Never raises for what it finds.
     """
-    record = load_session(folder)
+    try:
+        record = load_session(folder)
+    except Refusal as refusal:
+        return Verification(folder.name, 0, "", "session.json", str(refusal))
     header = record.header
     names = {gate.file for gate in record.gates}
     leftovers = tuple(
@@ -106,6 +111,11 @@ def verify(folder: Path, known_head: str | None = None) -> Verification:
     def result(broken: str | None = None, problem: str | None = None) -> Verification:
         return Verification(header.session, len(record.gates), previous, broken, problem, leftovers)
 
+    if folder.name != header.session:
+        return result(
+            "session.json",
+            f"this is session {header.session}: the folder was renamed, copied or swapped",
+        )
     for place, gate in enumerate(record.gates):
         problem = _gate_problem(folder, header, gate, previous, record.gates[:place])
         if problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
@@ -21,7 +21,8 @@ from trainwarden.procedure.compare import calibrate, compare
 from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.ledger import next_step
-from trainwarden.procedure.seals import genesis, load_session
+from trainwarden.procedure.outlook import how_far, last_value
+from trainwarden.procedure.seals import genesis, load_session, verify
 from trainwarden.procedure.settling import keep_learnings, known_learnings, settlement
 from trainwarden.procedure.state import StateStore
 from trainwarden.procedure.wording import substance
@@ -35,6 +36,8 @@ from trainwarden.records.session import STEPS, Authority, Gate, SessionHeader, S
 from trainwarden.records.state import JobState, OpenSession
 
 REVIEW_ROUNDS = 2
+TakeOver = Literal["no", "own", "any"]
+"""Whose open session may be set aside: nobody's, one of the same analyst, anybody's."""
 
 
 def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
@@ -54,19 +57,21 @@ class Session(CaseFile):
         authority: Authority = "observe",
         clock: Callable[[], datetime] = utc_now,
         live: bool = True,
-        take_over: bool = False,
+        take_over: TakeOver = "no",
     ) -> Session:
         """Open a session on a job.
 
         Raises Refusal where another session of the job is open, unless `take_over` sets that one
-        aside; Trouble where nothing can be written.
+        aside (`own`: only one of the same analyst); Trouble where nothing can be written.
         """
+        if not auditing.is_plain_name(analyst):
+            raise Refusal("--analyst: a name of plain letters, digits and . _ - / @ (at most 80)")
         make_folder(store.jobs)
         state, note = store.load(job.id)
         notes = [note] if note else []
         now = clock()
         if state is not None:
-            state, more = cls._settle_open(store, job, state, take_over, now)
+            state, more = cls._settle_open(store, job, state, analyst, take_over, now)
             notes += more
             if now < state.meta.last_updated - timedelta(seconds=1):
                 behind = (state.meta.last_updated - now).total_seconds()
@@ -95,7 +100,7 @@ class Session(CaseFile):
         def opened(state: JobState) -> None:
             state.meta.config = job.config or state.meta.config
             state.meta.model = job.model or state.meta.model
-            state.meta.logs = list(dict.fromkeys((*job.logs, *state.meta.logs)))
+            state.meta.logs = list(job.logs)
             state.meta.session_count = header.number
             if job.guidance and job.guidance not in state.monitor.user_guidance:
                 state.monitor.user_guidance.append(job.guidance)
@@ -109,21 +114,29 @@ class Session(CaseFile):
 
     @classmethod
     def _settle_open(
-        cls, store: StateStore, job: Job, state: JobState, take_over: bool, now: datetime
+        cls,
+        store: StateStore,
+        job: Job,
+        state: JobState,
+        analyst: str,
+        take_over: TakeOver,
+        now: datetime,
     ) -> tuple[JobState, list[str]]:
         """Deal with a session that is still open: complete its last write, or set it aside."""
         open_session = state.monitor.open_session
         if open_session is None:
             return state, []
         folder = store.logs / open_session.session
-        try:
+        checked = verify(folder, open_session.head)
+        if checked.broken is None:
             earlier = cls(store, folder, load_session(folder), lambda: now)
-        except Refusal:
-            earlier = None
-        if earlier is not None and next_step(earlier.record)[0] > len(STEPS):
-            return earlier._settle(now), []
-        where = earlier.next_line() if earlier else "its record is gone"
-        if not take_over:
+            if next_step(earlier.record)[0] > len(STEPS):
+                return earlier._settle(now), []
+            whose, where = earlier.header.analyst, earlier.next_line()
+        else:
+            whose, where = "", f"its record is broken at {checked.broken}: {checked.problem}"
+        own = whose in ("", analyst)
+        if take_over == "no" or (take_over == "own" and not own):
             raise Refusal(
                 f"session {open_session.session} of this job is still open: {where}. "
                 "Go on with it, or set it aside with --take-over"
@@ -375,8 +388,8 @@ class Session(CaseFile):
         content = {
             "status": assessment.status.value,
             "indicator": assessment.indicator.model_dump(mode="json"),
-            "value": _last_value(observations.values(), assessment.indicator.quantity),
-            "step": duties.last_step(observations.values()),
+            "value": last_value(observations.values(), assessment.indicator.quantity),
+            **how_far(observations.values(), self.total_steps()),
             "predictions": {
                 "made": len(compared["comparisons"]),
                 "held": compared["held"],
@@ -437,12 +450,3 @@ def _devices(machine: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             if rest in shown:
                 row[rest] = item["value"]
     return list(rows.values())
-
-
-def _last_value(observations: Iterable[Observation], quantity: str) -> Any:
-    from trainwarden.records.base import to_json_number
-
-    matching = [o for o in observations if o.quantity == quantity and o.stat == "last"]
-    if not matching:
-        return None
-    return to_json_number(max(matching, key=lambda item: (item.trust, item.step or 0)).value)

@@ -16,6 +16,8 @@ from trainwarden.records.session import Gate, SessionHeader
 from trainwarden.records.state import JobState, StatusEntry
 
 KEPT_SAMPLES = 500
+MOST_LEARNINGS = 256 * 1024
+"""Characters of `learnings.md` that are read."""
 
 
 def settlement(header: SessionHeader, gates: Mapping[str, Gate]) -> Callable[[JobState], None]:
@@ -79,10 +81,12 @@ def settlement(header: SessionHeader, gates: Mapping[str, Gate]) -> Callable[[Jo
 def known_learnings(store: StateStore) -> list[str]:
     """The learnings for all jobs, from `monitoring-logs/learnings.md`."""
     try:
-        text = (store.logs / "learnings.md").read_text(encoding="utf-8", errors="replace")
+        with (store.logs / "learnings.md").open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MOST_LEARNINGS)
     except OSError:
         return []
-    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
+    lines = (clean(line[2:], 2_000) for line in text.splitlines() if line.startswith("- "))
+    return [line for line in lines if line]
 
 
 def keep_learnings(store: StateStore, learnings: Sequence[Mapping[str, Any]]) -> None:
@@ -92,7 +96,11 @@ def keep_learnings(store: StateStore, learnings: Sequence[Mapping[str, Any]]) ->
         return
     with locked(store.logs / ".learnings.lock", wait=10, purpose="keep learnings"):
         known = known_learnings(store)
-        every = dict.fromkeys((*known, *texts))
-        if len(every) > len(known):
-            lines = "".join(f"- {text}\n" for text in every)
-            write_atomically(store.logs / "learnings.md", f"# Learnings for all jobs\n\n{lines}")
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            path = store.logs / "learnings.md"
+            # What people wrote there stays as it is, byte for byte.
+            kept = path.read_bytes() if path.exists() else b"# Learnings for all jobs\n\n"
+            kept += b"" if kept.endswith(b"\n") else b"\n"
+            lines = "".join(f"- {text}\n" for text in new)
+            write_atomically(path, kept + lines.encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,8 +12,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from trainwarden.errors import Trouble
+from trainwarden.errors import Refusal, Trouble
 from trainwarden.files import locked, make_folder, trouble, write_atomically
+from trainwarden.records.hostile import clean
 from trainwarden.records.job import Job
 from trainwarden.records.state import SCHEMA_VERSION, JobState, Meta
 
@@ -29,7 +31,9 @@ class StateStore:
         """Where the log reader keeps how far it is; can be deleted at any time."""
 
     def path(self, job: str) -> Path:
-        """Where a job's state is kept."""
+        """Where a job's state is kept. Raises Refusal for what is no job's id."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", job):
+            raise Refusal(f"{clean(job)!r} is no job's id: `trainwarden status` lists them")
         return self.jobs / f"{job}.json"
 
     @contextmanager
@@ -70,6 +74,13 @@ class StateStore:
         except (ValueError, RecursionError, ValidationError):
             kept = self._keep_aside(path)
             return None, f"the job's state was corrupt; it is kept as {kept} and a new one begun"
+
+    def peek(self, job: str) -> JobState | None:
+        """A job's state for those who only look: nothing is moved, None where it is corrupt."""
+        try:
+            return JobState.model_validate(json.loads(self.path(job).read_bytes()))
+        except (OSError, ValueError, RecursionError, Refusal):
+            return None
 
     def _keep_aside(self, path: Path) -> Path:
         for number in range(1, 10_000):
