@@ -347,6 +347,16 @@ def test_the_memory_limit_of_the_jobs_group() -> None:
     assert on_machine(more=[elsewhere]) == {}
 
 
+def test_a_folder_that_only_the_watch_cannot_write() -> None:
+    at = seen("disk.read_only", True, subject="/runs/job")
+    gone = [one for one in machine() if not one.quantity.startswith("process.")]
+    unseen = view(train(1), facts=FACTS, more=[*gone, at])
+    assert named(unseen) == {}
+    assert on_machine(more=[at]) == {}
+    silent = {"log__age": 70.0}
+    assert on_machine(more=[at], values=silent)["disk_full"].severity is Severity.CRITICAL
+
+
 def test_no_checkpoint_though_some_should_be_there() -> None:
     none = [one for one in machine() if not one.quantity.startswith("checkpoint.")]
     none.append(seen("checkpoint.count", 0, subject="/runs/job/out"))
@@ -432,3 +442,23 @@ def test_rl_reward_hacking() -> None:
     rng = random.Random(7)
     score = [0.6 - 0.006 * i + rng.gauss(0, 0.02) for i in range(60)]
     assert "rl_reward_hacking" in rl(critic__score__mean=score)
+
+
+def test_growth_that_ended_with_the_run_is_still_told() -> None:
+    rows = [{"step": 900, "process.rss": 5e8}, {"step": 2100, "process.rss": 9e8}]
+    gone = view(
+        train(1, ended="finished"),
+        facts=FACTS,
+        more=machine(process__alive=False),
+        earlier=rows,
+    )
+    (found,) = [f for f in diagnose(gone) if f.kind == "memory_leak"]
+    assert found.severity is Severity.INFO
+    assert found.since_step == 900
+    steady = view(
+        train(1, ended="finished"),
+        facts=FACTS,
+        more=machine(process__alive=False),
+        earlier=[{**row, "process.rss": 5e8} for row in rows],
+    )
+    assert not [f for f in diagnose(steady) if f.kind == "memory_leak"]

@@ -32,9 +32,10 @@ def derived_observations(
 
     For the key indicator and every other measure of learning: `course` (`falling`, `rising`,
     `level` or `undecided`). For the indicator and for loss, eval_loss and reward:
-    `median_early`, `median_recent`, `best`, `spread`, `trend_slope` (units a step), `trend_low`, `trend_high`, `trend_p`, and over
-    the last half `recent_slope` and `recent_p`; for what tells the pace `shift_before`,
-    `shift_after` and `shift_ratio`; for any metric with NaN or infinities `nonfinite` and
+    `median_early`, `median_recent`, `best`, `spread`, `trend_slope` (units a step), `trend_low`,
+    `trend_high`, `trend_p`, and over the last half `recent_slope` and `recent_p`; for what tells
+    the pace `shift_before`, `shift_after` and `shift_ratio`; for any metric with NaN or infinities
+    `nonfinite` and
     `first_nonfinite`. What `observations` already holds is not repeated.
     """
     have = {(seen.quantity, seen.stat) for seen in observations}

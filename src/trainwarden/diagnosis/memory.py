@@ -42,7 +42,9 @@ def past_rss(view: View) -> list[tuple[float, float]]:
 
 def detect_leak(view: View) -> Iterator[Finding]:
     """Host memory of the job that grows and grows."""
-    found = _printed_growth(view) or (_session_growth(view) if view.live else None)
+    found = _printed_growth(view)
+    if found is None and view.live:
+        found = _session_growth(view) if view.alive is not False else _growth_until_end(view)
     if found is not None:
         yield found
 
@@ -187,6 +189,37 @@ def _session_growth(view: View) -> Finding | None:
         f"{size(rate)} a second.",
         rate,
         0.5,
+    )
+
+
+def _growth_until_end(view: View) -> Finding | None:
+    """What earlier looks saw of the memory of a process that is gone by now: a remark."""
+    gone = view.one("process.alive")
+    rows = [
+        (step, rss)
+        for row in view.earlier
+        if (rss := sample_value(row, "process.rss", "rss")) is not None
+        and (step := sample_value(row, "step")) is not None
+    ]
+    if gone is None or len(rows) < 2:
+        return None
+    (first_step, first), (last_step, last) = rows[0], rows[-1]
+    steady = all(b > a for (_, a), (_, b) in itertools.pairwise(rows))
+    if not steady or last < 1.2 * first or last - first < 64 * 2**20:
+        return None
+    return Finding(
+        kind="memory_leak",
+        severity=Severity.INFO,
+        observations=(gone.id,),
+        since_step=whole(first_step),
+        summary=f"Before the process ended, its resident memory had grown from {size(first)} at "
+        f"step {figure(first_step)} to {size(last)} at step {figure(last_step)} over "
+        f"{len(rows)} looks; it can no longer be followed.",
+        meaning="A longer run of the same kind would need ever more memory.",
+        alternatives=("Memory that fills up in the beginning and then stays",),
+        first_action="Follow the resident memory over some hundred steps when it runs again.",
+        evidence_type="inference",
+        confidence=0.6,
     )
 
 

@@ -121,7 +121,14 @@ def cited(seen: Observation | Criterion, unit: str | None = None) -> str:
 
 def one_sentence(finding: Finding) -> str:
     """A finding's summary as one sentence that ends in its citation."""
-    flat = re.sub(r"[.!?;]+\s+|\s*\n+\s*", ", ", finding.summary.strip()).rstrip(" .!?;,-")
+    quoted = "“" in finding.summary
+
+    def joined(match: re.Match[str]) -> str:
+        # What is quoted keeps its letters; our own next sentence becomes a part of this one.
+        return ", " + (match[1] if quoted else match[1].lower())
+
+    flat = re.sub(r"(?:[.!?;]+\s+|\s*\n+\s*)(\S?)", joined, finding.summary.strip())
+    flat = flat.rstrip(" .!?;,-")
     flat = flat.replace("[", "(").replace("]", ")")
     return f"{flat} [{finding.id}]."
 
