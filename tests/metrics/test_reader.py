@@ -66,7 +66,30 @@ MEGATRON = "".join(
     + ("Traceback (most recent call last):\n  File 'x.py', line 3\n    loss = 5 / 0\n" * (i == 40))
     for i in range(100)
 )
-SAMPLES = (MEGATRON, NANO, HF, MIXED, CSV, NANO + MIXED, HF + NANO)
+JSONL = "".join(
+    json.dumps({"mode": "train", "step": i, "epoch": i // 20, "loss": 5 - i / 20, "at": "x y"})
+    + "\n"
+    + (
+        f'{{"mode": "val", "step": {i}, "loss": 4.5, "m": {{"acc": 0.5}}}}\n'
+        if i % 20 == 19
+        else ""
+    )
+    + (f'{{"step": {i}, "loss": NaN, "note": null}}\n' if i in {33, 47} else "")
+    for i in range(60)
+)
+SPARSE = "epoch,lr-Adam,step,train_loss,val_loss\n" + "".join(
+    f"{i // 20},,{i},{5 - i / 20},\n"
+    + (f",0.001,{i},,\n" if i % 10 == 0 else "")
+    + (f"{i // 20},,{i},,{5.5 - i / 20}\n" if i % 20 == 19 else "")
+    for i in range(60)
+)
+TREES = "".join(f"[{i}]\ttrain-auc:0.{i}\teval-auc:0.{i}+0.01\n" for i in range(10, 60))
+SHARES = "".join(f"step {i}: loss 2.5, mfu {'-100' if i < 3 else i}%\n" * 2 for i in range(40))
+NOISE = NANO + "[1] NCCL INFO Channel 3/16\nEpoch 1/3\nthe 12 of 3\n" * 3 + "exit code 0\n" * 2
+SAMPLES = (
+    *(MEGATRON, NANO, HF, MIXED, CSV, NANO + MIXED, HF + NANO, JSONL, SPARSE, TREES, SHARES),
+    NOISE + NOISE + "exit code 1\n",
+)
 
 
 @pytest.mark.parametrize("text", SAMPLES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import lt
@@ -13,6 +14,8 @@ from trainwarden.metrics.series import Series
 from trainwarden.metrics.values import UNITS
 
 RawPoint = tuple[float, float, int]
+Run = tuple[Sequence[float], Sequence[float], Sequence[int]]
+"""Points as three columns of one length: steps, values, offsets."""
 MAX_COLUMNS = 1000
 DERIVED = "from timestamps"
 """The column of step times that no line prints."""
@@ -28,42 +31,71 @@ class Column:
     meaning: Canonical
     series: Series
     pending: list[RawPoint] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     promotable: bool = True
     """False for values of an end-of-run summary: they stand for themselves."""
     steady: bool = False
     """Whether a value is printed again and again until there is a new one (by a bar)."""
 
+    def take(self, run: Run) -> None:
+        """Take many points at once, their steps rising from the last one's."""
+        if self.pending:
+            self._settle()
+        if self.meaning.unit == "ratio" and not 0 <= min(run[1]) <= max(run[1]) <= 1.5:
+            self.pending += zip(*run, strict=True)
+            self._settle()
+        else:
+            self.runs.append(run)
+
     def fold(self) -> None:
         """Move the pending points into the series; a repeated line counts once."""
-        points = self.pending
-        if not points:
+        if self.pending:
+            self._settle()
+        if not self.runs:
             return
-        last: RawPoint | None = self.series.last
-        fresh = [
-            point
-            for previous, point in pairwise(chain((last or (-1.0, math.nan, -1),), points))
-            if point[0] != previous[0] or point[1] != previous[1]
-        ]
-        if self.steady:
-            seen = last[1] if last else math.nan
-            fresh, points = [], fresh
-            for point in points:
-                if point[1] != seen:
-                    fresh.append(point)
-                    seen = point[1]
+        if len(self.runs) == 1:
+            steps, values, offsets = self.runs[0]
+        else:
+            steps, values, offsets = (
+                list(chain.from_iterable(parts)) for parts in zip(*self.runs, strict=True)
+            )
+        self.runs.clear()
+        self.series.extend_columns(steps, values, offsets)
+
+    def _settle(self) -> None:
+        """Single points to a run, without those that repeat the one before."""
+        if self.runs:
+            steps, values, _ = self.runs[-1]
+            before = (steps[-1], values[-1], -1)
+        else:
+            before = self.series.last or (-1.0, math.nan, -1)
+        pending = self.pending
         if self.meaning.unit == "ratio":
             # nanoGPT prints mfu -100% until it can tell; others print 37.5 for 37.5%.
-            fresh = [
+            pending = [
                 point if point[1] <= 1.5 else (point[0], point[1] * 0.01, point[2])
-                for point in fresh
+                for point in pending
                 if not point[1] < 0
             ]
-        self.series.extend(fresh)
+        points = [
+            point
+            for previous, point in pairwise(chain((before,), pending))
+            if point[0] != previous[0] or point[1] != previous[1]
+        ]
         self.pending.clear()
+        if self.steady:
+            seen = before[1]
+            fresh, points = points, []
+            for point in fresh:
+                if point[1] != seen:
+                    points.append(point)
+                    seen = point[1]
+        if points:
+            self.runs.append(tuple(map(list, zip(*points, strict=True))))  # type: ignore[arg-type]
 
     def copy(self) -> Column:
         """An independent copy; pending points must be folded first."""
-        return replace(self, series=self.series.copy(), pending=[])
+        return replace(self, series=self.series.copy(), pending=[], runs=[])
 
 
 class Columns:
@@ -120,7 +152,7 @@ class Columns:
     def fold(self) -> None:
         """Fold what is pending everywhere."""
         for column in self._by_key.values():
-            if column.pending:
+            if column.pending or column.runs:
                 column.fold()
 
     def named(self) -> dict[str, Series]:
@@ -190,7 +222,7 @@ class Columns:
             meaning, _own = canonical(original, "eval" if phase == "eval" else None)
             series = Series.from_json(item["series"])
             flags = (bool(item["promotable"]), bool(item["steady"]))
-            column = Column(series.original, phase, meaning, series, [], *flags)
+            column = Column(series.original, phase, meaning, series, [], [], *flags)
             columns._by_key[(original, phase)] = column
         return columns
 

@@ -33,10 +33,32 @@ _GLUED = re.compile(
 _GLUED_WORDS = ("error", "traceback", "mpirun", "terminate")
 _LAST_NUMBER = re.compile(r"[\d.eE+\-]\s*\Z")
 _CELL = frozenset("0123456789-.,\t")
+_ZEROS = str.maketrans("123456789", "000000000")
+_TELLING = (*SECTION_WORDS, "step", "iter", "round", "exit", "signal", "return", "code", "cancel")
+"""Words of lines that may matter though one like them did not, for their digits."""
+MAX_IGNORED = 5000
 _STREAK = 8
 """Lines of one shape in a row after which more are looked for at once."""
 _BATCH = 512
 _PLAIN = ("_offset", "_lines", "_skipping", "_in_traceback")
+
+
+class _Memory(dict[str, object]):
+    """What formats remember of a log, and whether they touched it since that was last asked."""
+
+    touched = False
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self.touched = True
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self.touched = True
+        super().__delitem__(key)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.touched = self.touched or key in self
+        return super().pop(key, *default)
 
 
 class LogReader:
@@ -56,11 +78,16 @@ class LogReader:
         self.formats: tuple[LineFormat, ...] = tuple(formats or builtin_formats())
         self.use_templates = use_templates
         self._tries = [(format_.parse, tuple(format_.hints)) for format_ in self.formats]
+        self._runs = {
+            format_.parse: run for format_ in self.formats if (run := getattr(format_, "run", None))
+        }
         self._exclusive = [format_.parse for format_ in self.formats if format_.exclusive]
         self._sticky: Any = None
         """The format that a next line of its kind is offered first."""
         self._recorder = Recorder()
-        self._memory: dict[str, object] = {}
+        self._memory = _Memory()
+        self._ignored: set[str] = set()
+        """Lines that say nothing, digits made 0, as far as the memory is what it is now."""
         self._offset = 0
         self._lines = 0
         self._held = b""
@@ -68,6 +95,8 @@ class LogReader:
         self._in_traceback = False
         self._journal = Journal()
         self._shapes = Shapes()
+        self._last: Any = None
+        """What the last line had in common with others of its shape."""
         self._suspicious = True
         self._snapshot: LogReader | None = None
 
@@ -149,15 +178,15 @@ class LogReader:
             self._skipping, done = False, 1
         self._suspicious = _BINARY.search(text) is not None
         line, fast = self._line, self._fast if self.use_templates else None
-        index, streak, last = done, 0, None
+        index, streak, last = done, 0, self
         while index < len(pieces):
             piece = pieces[index]
             if piece:
                 if fast is None:
                     line(piece, offset)
                 elif fast(piece, offset):
-                    streak = streak + 1 if self._shapes.last is last else 0
-                    last = self._shapes.last
+                    streak = streak + 1 if self._last == last else 0
+                    last = self._last
                 else:
                     streak = 0
                     line(piece, offset)
@@ -179,26 +208,38 @@ class LogReader:
 
     def _batch(self, pieces: list[str], index: int, offset: int) -> tuple[int, int]:
         """Take a run of lines of the last shape at once: how many, and how many bytes."""
-        template = self._shapes.last
-        if template is None:
-            return 0, 0
         raw = pieces[index : index + _BATCH]
-        matches = self._shapes.run(ESCAPES.sub("", t) if "\x1b" in t else t for t in raw)
-        if len(matches) < _STREAK:
+        if not raw:
             return 0, 0
-        columns: list[Any] = list(zip(*[match.groups() for match in matches], strict=True))
         times: list[float | None] = []
-        if template.timed:
-            times = list(map(moment, columns.pop(0)))
-        lengths = [len(piece) + 1 for piece in raw[: len(matches)]]
-        ends = list(accumulate(lengths, initial=offset))
-        row = template.row
-        if not self._recorder.batch(columns, ends[:-1], times, template.rank, template.key):
+        rank = None
+        if self._sticky is not None:
+            run = self._runs.get(self._sticky)
+            found = run(raw, self._memory) if run is not None else None
+            if found is None:
+                return 0, 0
+            row, columns = found
+            key: Any = (row.format, row.key)
+        else:
+            template = self._shapes.last
+            texts = [ESCAPES.sub("", t) if "\x1b" in t else t for t in raw]
+            groups = self._shapes.run(texts)
+            if template is None or len(groups) < _STREAK:
+                return 0, 0
+            columns = list(zip(*groups, strict=True))
+            if template.timed:
+                times = list(map(moment, columns.pop(0)))
+            row, rank, key = template.row, template.rank, template.key
+        if not columns or len(columns[0]) < _STREAK:
+            return 0, 0
+        taken = len(columns[0])
+        ends = list(accumulate([len(piece) + 1 for piece in raw[:taken]], initial=offset))
+        if not self._recorder.batch(columns, ends[:-1], times, rank, key):
             return 0, 0
         for time in times:
             self._journal.at(time)
-        self._journal.saw(row.format, len(matches))
-        return len(matches), ends[-1] - offset
+        self._journal.saw(row.format, taken)
+        return taken, ends[-1] - offset
 
     # One line ----------------------------------------------------------------------------------
 
@@ -213,7 +254,9 @@ class LogReader:
             row = self._sticky(line, self._memory)
             if row is not None and row.kind == "metrics" and row.key is not None:
                 self._accept(row, line, None, False)
+                self._last = row.key
                 return True
+            self._sticky = None
         if "\x1b" in text:
             text = ESCAPES.sub("", text)
         shaped = self._shapes.match(text)
@@ -230,6 +273,7 @@ class LogReader:
             numbers = list(map(float, groups))
         except ValueError:
             numbers = list(map(to_float, groups))
+        self._last, self._sticky = found, None
         self._journal.saw(found.row.format)
         self._recorder.numbers(found.row, numbers, offset, time, found.rank, found.key)
         if self._recorder.restarts:
@@ -251,11 +295,25 @@ class LogReader:
             self._in_traceback = False
             self._recorder.end_block()
             return
-        self._parse(text, offset, 0)
+        if not self.use_templates or self._recorder.block or self._in_traceback:
+            self._parse(text, offset, 0)
+            return
+        if (shape := text.translate(_ZEROS)) in self._ignored:
+            return
+        memory = self._memory
+        told = self._parse(text, offset, 0)
+        if memory.touched:
+            self._ignored.clear()
+            memory.touched = False
+        elif not told and len(text) < 1000 and "json" not in memory:
+            if len(self._ignored) >= MAX_IGNORED:
+                self._ignored.clear()
+            self._ignored.add(shape)
 
-    def _parse(self, text: str, offset: int, start: int) -> None:
+    def _parse(self, text: str, offset: int, start: int) -> bool:
+        """Take a line from `start` on; whether it, or one like it, may say anything."""
         low = text.lower() if len(text) < 100_000 else text[:100_000].lower()
-        tries = [parse for parse, hints in self._tries if not hints or any(h in low for h in hints)]
+        tries = [parse for parse, hints in self._tries if not hints or _has(low, hints)]
         prefix = strip(text[start:] if start else text)
         begin = start + prefix.start
         self._journal.at(prefix.time)
@@ -266,8 +324,9 @@ class LogReader:
         ):
             self._parse(text[: glued.start()], offset, start)
             self._parse(text, offset, glued.start())
-            return
+            return True
         line = Line(text, begin, offset, self._lines + 1, prefix.time, prefix.rank)
+        marked = False
         row = self._row(line, tries)
         if row is not None:
             self._accept(row, line, None if start else prefix.time_span, not start)
@@ -275,11 +334,12 @@ class LogReader:
                 self._accept(further, line, None, False)
             if row.rest is not None:
                 self._parse(text, offset, row.rest)
-                return
+                return True
         elif _has(low, SECTION_WORDS):
             self._recorder.heading(text[begin:])
         if row is None or row.key is None:
-            self._mark(line, low)
+            marked = self._mark(line, low)
+        return row is not None or marked or prefix.time is not None or _has(low, _TELLING)
 
     def _row(self, line: Line, tries: list[Any]) -> Row | None:
         text, start = line.text, line.start
@@ -307,18 +367,18 @@ class LogReader:
 
     # Events ------------------------------------------------------------------------------------
 
-    def _mark(self, line: Line, low: str) -> None:
+    def _mark(self, line: Line, low: str) -> bool:
         body = line.text[line.start :]
         long = len(body) > 20_000
         found = mark(body[:10_000] + body[-10_000:]) if long else mark(body, low)
         if found is None:
-            return
+            return False
         recorder, step = self._recorder, self._recorder.tracker.current
         if found.kind == "traceback":
             self._in_traceback = True
         elif self._in_traceback and found.kind in {"exception", "error", "exit_code"}:
             if body[:1] in {" ", "\t"}:
-                return  # a line of code in the traceback
+                return True  # a line of code in the traceback
             self._in_traceback = False
         if found.fatal:
             recorder.tracker.resuming = True
@@ -339,6 +399,7 @@ class LogReader:
                 line.rank,
             )
         )
+        return True
 
     def _tell_restarts(self) -> None:
         for step, time, offset in self._recorder.restarts:
@@ -357,7 +418,8 @@ class LogReader:
         if tracker.arrived:
             return "finished"
         if self._journal.format in {"csv", "table"}:
-            return "finished" if tracker.test_rows else "unknown"
+            tested = tracker.rows == tracker.test_rows > 0
+            return "finished" if tested else "unknown"
         return "running" if tracker.rows or tracker.current >= 0 else "unknown"
 
     def _reading(self) -> Reading:
@@ -392,10 +454,10 @@ class LogReader:
         for name in _PLAIN:
             setattr(other, name, getattr(self, name))
         other._recorder = self._recorder.copy()
-        other._memory = {
-            key: list(value) if isinstance(value, list) else value
+        other._memory = _Memory(
+            (key, list(value) if isinstance(value, list) else value)
             for key, value in self._memory.items()
-        }
+        )
         other._journal = self._journal.copy()
         return other
 
@@ -437,7 +499,7 @@ class LogReader:
             (Row(format_, [Pair(*pair) for pair in pairs], kind="partial"), offset, time, rank)
             for format_, pairs, offset, time, rank in state["block"]
         ]
-        reader._memory = dict(state["memory"])
+        reader._memory = _Memory(state["memory"])
         reader._journal = Journal.from_state(state["journal"])
         return reader
 

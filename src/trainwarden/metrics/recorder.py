@@ -38,7 +38,8 @@ class Binding:
     places: list[tuple[str, int]]
     values: list[tuple[int, Any, float]]
     """Index among the row's numbers, the column's `append`, factor."""
-    extends: list[tuple[int, Any, float]]
+    takes: list[tuple[int, Any, float]]
+    """Likewise with the column's `take`."""
     closing: bool
     """Whether the line itself says that it sums up the run."""
     evaluated: list[tuple[int, Any, float]]
@@ -49,6 +50,7 @@ class Binding:
     """Whether all values are of a test after training."""
     step_at: int = -1
     total_at: int = -1
+    epoch_at: int = -1
     logger: Logger | None = None
 
 
@@ -132,7 +134,11 @@ class Recorder:
                 and logger.rank == rank
                 and not logger.base
                 and x > tracker.current
+                and (binding.epoch_at < 0 or tracker.first_epoch is not None)
             ):
+                spot = binding.epoch_at
+                if spot >= 0 and numbers[spot] == numbers[spot]:
+                    tracker.epoch = logger.epoch = numbers[spot]
                 binding.logger = logger
                 logger.rows += 1
                 logger.stride = x - logger.last
@@ -151,7 +157,7 @@ class Recorder:
 
     def batch(
         self,
-        columns: Sequence[Sequence[str]],
+        columns: Sequence[Sequence[Any]],
         offsets: Sequence[int],
         times: Sequence[float | None],
         rank: int | None,
@@ -159,7 +165,7 @@ class Recorder:
     ) -> bool:
         """Take many lines of one shape at once, where they are the common case; else False.
 
-        `columns` holds the digits of each pair of the row, one string a line.
+        `columns` holds the numbers of each pair of the row, as text or not, one a line.
         """
         tracker = self.tracker
         binding = self._bindings.get((key, self.section, tracker.explicit, tracker.detailed))
@@ -170,6 +176,10 @@ class Recorder:
             return False
         steps = _floats(columns[binding.step_at])
         values = [_floats(columns[index]) for index, _append, _factor in binding.values]
+        if binding.epoch_at >= 0:
+            epochs = _floats(columns[binding.epoch_at])
+            if tracker.first_epoch is None or epochs[-1] != epochs[-1]:
+                return False
         if not steps[0] > max(logger.last, tracker.current) or not all(map(lt, steps, steps[1:])):
             return False
         if binding.total_at >= 0:
@@ -179,15 +189,17 @@ class Recorder:
             if total < steps[-1]:
                 return False
             tracker.total = total
+        if binding.epoch_at >= 0:
+            tracker.epoch = logger.epoch = epochs[-1]
         logger.rows += len(steps)
         logger.stride = steps[-1] - (steps[-2] if len(steps) > 1 else logger.last)
         logger.last = tracker.current = tracker.printed = steps[-1]
         tracker.resuming = False
         tracker.rows += len(steps)
-        for (_index, extend, factor), numbers in zip(binding.extends, values, strict=True):
+        for (_index, take, factor), numbers in zip(binding.takes, values, strict=True):
             if factor != 1.0:
                 numbers = [number * factor for number in numbers]
-            extend(zip(steps, numbers, offsets, strict=True))
+            take((steps, numbers, offsets))
         for time, x, offset in zip(times, steps, offsets, strict=False):
             if time is not None:
                 tracker.timed(time, x, offset)
@@ -227,12 +239,12 @@ class Recorder:
             return
         for index, append, factor in binding.values if moved else binding.evaluated:
             append((x, numbers[index] * factor, offset))
-        if row.format == "csv":
-            tracker.test_rows = int(binding.testing)
         if row.phase in {"eval", "summary"}:
             return
         if row.kind != "bar":
             tracker.rows += 1
+            if binding.testing:
+                tracker.test_rows = tracker.rows
             if time is not None:
                 tracker.timed(time, x, offset)
         elif not binding.values or not moved:
@@ -266,7 +278,7 @@ class Recorder:
                     phased = replace(row, phase="eval")
         taken = tracker.position_indices(row)
         values: list[tuple[int, Any, float]] = []
-        extends: list[tuple[int, Any, float]] = []
+        takes: list[tuple[int, Any, float]] = []
         evaluated: list[tuple[int, Any, float]] = []
         for index, pair in enumerate(row.pairs):
             if index in taken:
@@ -278,7 +290,7 @@ class Recorder:
             if column is not None:
                 factor = tracker.columns.factor(column, pair.unit)
                 values.append((index, column.pending.append, factor))
-                extends.append((index, column.pending.extend, factor))
+                takes.append((index, column.take, factor))
                 if row.kind == "bar" and column.meaning.name.startswith("eval_"):
                     column.steady = True
                     evaluated.append(values[-1])
@@ -287,13 +299,14 @@ class Recorder:
         shape, closing = _shape(phased), row.phase == "summary"
         progress = any(canonical(name)[0].name in EVALUATED for name in names)
         binding = Binding(
-            phased, shape, places, values, extends, closing, evaluated, progress, testing
+            phased, shape, places, values, takes, closing, evaluated, progress, testing
         )
         roles = dict(places)
-        simple = roles.keys() <= {"step", "total_steps"} and row.kind == "metrics"
-        if simple and phased.phase not in {"eval", "summary"} and row.format != "csv":
+        simple = roles.keys() <= {"step", "total_steps", "epoch"} and row.kind == "metrics"
+        if simple and phased.phase not in {"eval", "summary"} and not testing:
             binding.step_at = roles.get("step", -1)
             binding.total_at = roles.get("total_steps", -1)
+            binding.epoch_at = roles.get("epoch", -1)
         if len(self._bindings) >= MAX_BINDINGS:
             self._bindings.clear()
         self._bindings[key] = binding

@@ -70,40 +70,49 @@ class Series:
 
     def extend(self, points: Sequence[tuple[float, float, int]]) -> None:
         """Append many points at once; the outcome is that of adding them one by one."""
-        if not points:
+        if points:
+            self.extend_columns(*zip(*points, strict=True))
+
+    def extend_columns(
+        self, steps: Sequence[float], values: Sequence[float], offsets: Sequence[int]
+    ) -> None:
+        """As `extend`, the points given as three columns: only those that are kept are made."""
+        n = len(values)
+        if not n:
             return
         done = 0
-        while done < len(points):
+        while done < n:
             skip = -self.count % self.stride
             room = CAPACITY - len(self.kept)
-            part = points[done : done + skip + (room - 1) * self.stride + 1]
-            self.kept.extend(map(Point._make, part[skip :: self.stride]))
-            self.count += len(part)
-            done += len(part)
+            end = min(n, done + skip + (room - 1) * self.stride + 1)
+            part = slice(done + skip, end, self.stride)
+            self.kept.extend(map(Point, steps[part], values[part], offsets[part]))
+            self.count += end - done
+            done = end
             if len(self.kept) >= CAPACITY:
                 del self.kept[1::2]
                 self.stride *= 2
         length = self.count if self.count < 2 * RECENT else RECENT + self.count % RECENT
-        fresh = list(map(Point._make, points[-length:]))
+        fresh = list(map(Point, steps[-length:], values[-length:], offsets[-length:]))
         self.recent = (self.recent + fresh)[-length:]
         self.last = fresh[-1]
-        self.first = self.first or Point._make(points[0])
-        finite: Sequence[tuple[float, float, int]] = points
-        values = [point[1] for point in points]
+        self.first = self.first or Point(steps[0], values[0], offsets[0])
+        finite = values
         if not math.isfinite(sum(values)):
-            finite = [point for point in points if math.isfinite(point[1])]
-            values = [point[1] for point in finite]
-        if len(finite) < len(points):
-            self.nonfinite += len(points) - len(finite)
-            self.first_nonfinite = self.first_nonfinite or next(
-                Point._make(point) for point in points if not math.isfinite(point[1])
-            )
+            finite = [value for value in values if math.isfinite(value)]
+        if len(finite) < n:
+            self.nonfinite += n - len(finite)
+            if self.first_nonfinite is None:
+                at = next(i for i, value in enumerate(values) if not math.isfinite(value))
+                self.first_nonfinite = Point(steps[at], values[at], offsets[at])
         if finite:
-            low, high = min(values), max(values)
+            low, high = min(finite), max(finite)
             if self.minimum is None or low < self.minimum.value:
-                self.minimum = Point._make(finite[values.index(low)])
+                at = values.index(low)
+                self.minimum = Point(steps[at], values[at], offsets[at])
             if self.maximum is None or high > self.maximum.value:
-                self.maximum = Point._make(finite[values.index(high)])
+                at = values.index(high)
+                self.maximum = Point(steps[at], values[at], offsets[at])
 
     def copy(self) -> Series:
         """An independent copy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,16 +13,20 @@ from trainwarden.metrics.values import NUMBER, PLAIN
 
 _SPACES = re.compile(r"(?:\\ )+")
 _DIGITS = re.compile(r"\d+")
-_LOOSE = rf"(?:{NUMBER}|[-+\d:.,/x]+(?: days?, [\d:]+)?)"
+_NUMBER = re.compile(NUMBER)
 MAX_TEMPLATES = 24
 FEW = 12
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Template:
     """A pattern whose groups are the digits of a row's pairs in order, and the time before them."""
 
     pattern: re.Pattern[str]
+    lines: re.Pattern[str]
+    """The pattern for whole lines of a longer text."""
+    head: str
+    """What every such line begins with."""
     row: Row
     timed: bool
     rank: int | None
@@ -57,15 +61,27 @@ class Shapes:
         self.last = found
         return found, match
 
-    def run(self, texts: Iterable[str]) -> list[re.Match[str]]:
-        """Matches of the first lines that are all of the last template."""
-        matches: list[re.Match[str]] = []
-        if self.last is not None:
-            for match in map(self.last.pattern.fullmatch, texts):
-                if match is None:
-                    break
-                matches.append(match)
-        return matches
+    def run(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The groups of the first lines that are all of the last template."""
+        last = self.last
+        if last is None:
+            return []
+        head, n = last.head, 0
+        for text in texts:
+            if not text.startswith(head):
+                break
+            n += 1
+        # No part of a pattern matches an end of line: as many matches as lines means each one.
+        found = last.lines.findall("\n".join(texts[:n]))
+        if len(found) == n:
+            return found if last.pattern.groups > 1 else [(text,) for text in found]
+        groups: list[tuple[str, ...]] = []
+        for text in texts[:n]:
+            match = last.pattern.fullmatch(text)
+            if match is None:
+                break
+            groups.append(match.groups())
+        return groups
 
     def learn(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
         """Make a template of a parsed line, unless shapes of this log hardly ever come back."""
@@ -92,7 +108,7 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
         spans.append((*pair.span, f"({NUMBER if ',' in digits else PLAIN})"))
     if any(a[0] >= b[0] for a, b in pairwise(spans)):
         return None
-    spans += [(*span, _LOOSE) for span in row.loose]
+    spans += [(*span, _loose(line.text[slice(*span)])) for span in row.loose]
     spans += row.free
     if time_span is not None:
         stamp = _DIGITS.sub(r"\\d+", re.escape(line.text[time_span[0] : time_span[1]]))
@@ -102,6 +118,7 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
     group = 0
     parts: list[str] = []
     position = 0
+    head = line.text[: spans[0][0]] if spans else ""
     for begin, end, pattern in spans:
         if begin < position:
             return None
@@ -116,10 +133,21 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
     parts.append(_literal(line.text[position:]))
     try:
         compiled = re.compile("".join(parts))
+        lines = re.compile(f"^{''.join(parts)}$", re.MULTILINE)
     except re.error:
         return None
     rank = line.rank if row.rank is None else row.rank
-    return Template(compiled, row, time_span is not None, rank, key_of(row))
+    return Template(
+        compiled, lines, head.split("  ")[0], row, time_span is not None, rank, key_of(row)
+    )
+
+
+def _loose(digits: str) -> str:
+    """A pattern for digits that mean nothing, with one way alone to match each text."""
+    if _NUMBER.fullmatch(digits):
+        return NUMBER if "," in digits else PLAIN
+    signs = "".join(sorted({char for char in digits if not char.isalnum() and char != " "}))
+    return " +".join([rf"[\w{re.escape(signs)}]+"] * len(digits.split()))
 
 
 def _literal(text: str) -> str:

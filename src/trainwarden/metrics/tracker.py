@@ -80,6 +80,7 @@ class Tracker:
     relative: bool = False
     rows: int = 0
     test_rows: int = 0
+    """How many rows there were at the last row of a test after training."""
     detailed: bool = False
     """Whether rows state their step and their place in the epoch."""
     least: float | None = None

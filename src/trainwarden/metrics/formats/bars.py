@@ -11,7 +11,7 @@ from trainwarden.metrics.values import to_float
 
 _COUNT = r"\d+(?:\.\d+)?[kMG]?"
 _TQDM = re.compile(
-    rf"(?:(?P<pct>\d{{1,3}})%\|(?P<bar>[^|]*)\|\s*)?"
+    rf"(?<![\d.])(?:(?P<pct>\d{{1,3}})%\|(?P<bar>[^|]*)\|\s*)?"
     rf"(?P<n>{_COUNT})(?:it)?/(?P<total>{_COUNT})(?:it)?\s*"
     r"\[(?P<elapsed>[\d:?]+|\d+ days?, [\d:]+)<(?P<eta>[^,\]]{1,24}),\s*"
     r"(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?\]"
@@ -24,7 +24,7 @@ _PROGRESS = re.compile(
     rf"Progress on:\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it rate:(?P<rate>[\d.]+(?:it/s|s/it))"
 )
 _KERAS = re.compile(
-    r"(?P<n>\d+)/(?P<total>\d+)\s+(?:\[[=>.\s]*\]|[\u2501\xe2\x94\x81\x80-\xff]{3,}(?:\x1b\[[\d;]*m)*)"
+    r"(?<!\d)(?P<n>\d+)/(?P<total>\d+)\s+(?:\[[=>.\s]*\]|[\u2501\xe2\x94\x81\x80-\xff]{3,}(?:\x1b\[[\d;]*m)*)"
     r"(?P<rest>.*)"
 )
 _KERAS_QUIET = re.compile(r"(?P<n>\d+)/(?P<total>\d+) - \d+m?s(?P<rest>(?: - .*)?)\Z")
@@ -67,11 +67,11 @@ class Tqdm:
         pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
         pairs += _rate(match["rate"], match.start("rate"))
         if match.re is _TQDM:
-            row.free.append((*match.span("elapsed"), r"[^<\]]*"))
-            row.free.append((*match.span("eta"), r"[^,\]]*"))
+            row.free.append((*match.span("elapsed"), r"[^<\]\n]*"))
+            row.free.append((*match.span("eta"), r"[^,\]\n]*"))
             if match["pct"] is not None:
                 row.loose.append(match.span("pct"))
-                row.free.append((*match.span("bar"), r"[^|]*"))
+                row.free.append((*match.span("bar"), r"[^|\n]*"))
             if match["post"]:
                 more, loose, _words = scan(text, match.start("post") + 1, match.end("post"))
                 pairs += more

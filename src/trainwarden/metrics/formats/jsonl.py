@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
@@ -19,7 +20,10 @@ _PHASES: dict[str, Phase] = {
     "validation": "eval",
     "test": "eval",
 }
+_SPLITS = ("split", "mode", "phase", "stage", "subset", "type")
 MAX_LINES = 600
+_HUGE = 10**300
+"""Integers from here on have no place among floats."""
 _MAX_STEPS = re.compile(r'"max_steps": ?(\d+),?\Z')
 _DECODER = json.JSONDecoder()
 _MEASURED: dict[tuple[str | None, ...], bool] = {}
@@ -49,6 +53,50 @@ class JsonLines:
         if "json" not in memory and (text[:1] not in {"{", '"'} or text[-1:] == " "):
             return None
         return self._block(text, memory) if not _whole(text) else self._object(text)
+
+    def run(
+        self,
+        texts: Sequence[str],
+        memory: dict[str, object],  # noqa: ARG002
+    ) -> tuple[Row, list[Sequence[float]]] | None:
+        """The first lines that are flat objects with the keys of the first one, by column."""
+        first = self._object(texts[0])
+        if first is None or first.key is None or first.kind != "metrics":
+            return None
+        n = 0
+        for text in texts:
+            # With one brace a line, as many objects as lines means an object each.
+            if text[:1] != "{" or text[-1:] != "}" or text.count("{") != 1 or "log_hi" in text:
+                break
+            n += 1
+        try:
+            records = json.loads(f"[{','.join(texts[:n])}]")
+        except (ValueError, RecursionError):
+            return None
+        if len(records) != n or not records:
+            return None
+        keys = tuple(records[0])
+        n = next((i for i, record in enumerate(records) if tuple(record) != keys), n)
+        columns: list[Sequence[float]] = []
+        for key, values in zip(
+            keys, zip(*[record.values() for record in records[:n]], strict=True), strict=True
+        ):
+            kinds = set(map(type, values))
+            if kinds <= {int, float}:
+                try:
+                    columns.append(list(map(float, values)))
+                except OverflowError:
+                    return None
+                if int in kinds and max(map(abs, columns[-1])) >= _HUGE:
+                    return None
+            elif kinds == {str} and key not in _SPLITS:
+                if key == "global_step/max_steps" or any(
+                    len(value) < 64 and number_in(value) is not None for value in set(values)
+                ):
+                    return None
+            elif not kinds <= {bool, type(None)} and not (kinds == {str} and len(set(values)) == 1):
+                return None
+        return (first, columns) if len(columns) == len(first.pairs) else None
 
     def _object(self, text: str) -> Row | None:
         try:
@@ -119,7 +167,7 @@ def row_of(data: dict[str, Any]) -> Row | None:
     """A row of an object's numbers, or None where it measures nothing."""
     pairs: list[Pair] = []
     phase: Phase | None = None
-    for key in ("split", "mode", "phase", "stage", "subset", "type"):
+    for key in _SPLITS:
         if isinstance(named := data.get(key), str):
             phase = _PHASES.get(named.lower(), phase)
     _flatten(data, "", pairs)
@@ -148,7 +196,8 @@ def _flatten(data: dict[str, Any], head: str, pairs: list[Pair], depth: int = 0)
         elif isinstance(value, bool) or value is None:
             continue
         elif isinstance(value, (int, float)):
-            pairs.append(Pair(name, float(value)))
+            if not (isinstance(value, int) and abs(value) >= _HUGE):
+                pairs.append(Pair(name, float(value)))
         elif isinstance(value, str) and len(value) < 64:
             if name == "global_step/max_steps" and "/" in value:
                 step, _slash, total = value.partition("/")
@@ -157,5 +206,5 @@ def _flatten(data: dict[str, Any], head: str, pairs: list[Pair], depth: int = 0)
                     pairs.append(Pair("total_steps", float(total)))
             elif (number := number_in(value)) is not None:
                 pairs.append(Pair(name, number))
-        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], (int, float)):
-            pairs.append(Pair(name, float(value[0])))
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], float):
+            pairs.append(Pair(name, value[0]))

@@ -13,7 +13,7 @@ class Mark(NamedTuple):
     fatal: bool = False
 
 
-# Mark, words of which one stands in the lower-case text of every such line, pattern.
+# Mark, words (a space as ~) of which one stands in the lower-case text of every such line, pattern.
 _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
     (Mark("traceback"), "traceback", re.compile(r"Traceback \(most recent call last\)")),
     (
@@ -27,7 +27,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
     ),
     (
         Mark("signal", True),
-        "time timed preempt failure requeue",
+        "time~limit timed preempt node~failure requeue",
         re.compile(
             r"CANCELLED AT .* DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)"
             r"|DUE TO TIME LIMIT|DUE TO PREEMPTION|[Jj]ob has timed out|timed-out too many"
@@ -80,15 +80,14 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
     ),
     (
         Mark("error", True),
-        "error cublas cudnn misaligned device-side illegal assertion nccl watchdog exhausted space"
-        " mpirun panic memory",
+        "error cublas cudnn misaligned device-side illegal assertion communicator watchdog"
+        " exhausted no~space mpirun panic: of~memory",
         re.compile(
             r"CUDA (?:error|ERROR)|CUDA out of memory|cuBLAS ERROR|CUBLAS_STATUS_\w+|cudnn\w* error"
             r"|misaligned address|device-side assert|illegal memory access|Assertion .* failed"
             r"|NCCL (?:error|communicator was aborted)|[Ww]atchdog caught collective|Bus error"
             r"|\[CUDA ERROR\]|XLA error|RESOURCE_EXHAUSTED|No space left on device"
             r"|srun: error|slurmstepd: error|mpirun (?:has exited|noticed)|panic:"
-            r"|Killing subprocess"
             r"|[Oo]ut [Oo]f [Mm]emory"
         ),
     ),
@@ -158,7 +157,10 @@ _HARMLESS = re.compile(
 )
 
 
-_TRIED = tuple((found, tuple(words.split()), pattern) for found, words, pattern in _RULES)
+_TRIED = tuple(
+    (found, tuple(word.replace("~", " ") for word in words.split()), pattern)
+    for found, words, pattern in _RULES
+)
 
 
 def mark(text: str, low: str | None = None) -> Mark | None:

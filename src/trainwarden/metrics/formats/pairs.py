@@ -19,7 +19,7 @@ _SCAN = re.compile(
     rf"""
     (?P<opaque>
         \d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T _]\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d+)?)?Z?
-      | (?:\d+\s+days?,\s*)?\b\d+:\d\d(?::\d\d)?(?:\.\d+)?(?!\w)
+      | \b(?:\d+\s+days?,\s*)?\d+:\d\d(?::\d\d)?(?:\.\d+)?(?!\w)
       | \b0x[0-9a-fA-F]+\b | \b\d+(?:\.\d+){{2,}}
       | (?<=\()[-+]?(?:{NUMBER})z\)
     )
@@ -46,6 +46,8 @@ _NOT_HERE = re.compile(
 _SINCE = re.compile(r"(?i)\b(?:total|elapsed|wall|eval|val|load\w*)\b")
 _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
 MAX_REFUSED = 2000
+LONGEST = 120
+"""Characters that a name may have, words before it included."""
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
 _NUMERAL = re.compile(r"(?<![A-Za-z_@\d])\d+")
 _STATISTIC = re.compile(r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta)\b")
@@ -69,20 +71,18 @@ _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
 )
 _RANKS = frozenset({"rank", "local_rank", "global_rank"})
-_PROSE = frozenset(
-    """
+_SENTENCE = """
     the a an what who which was were been that this these those his her he she they it its you your
     my we our i and because if but so would could should can have had do does did not there when
     where how why
-    """.split()
-)
+"""
+_PROSE = frozenset(_SENTENCE.split())
 """Words of sentences: a line with some is prose, unless the log has no other lines."""
-_VAGUE = frozenset(
-    """
+_WIDE = """
     cost score scale norm return returns memory mem time seconds batch round tree rounds precision
     recall map em ce mae ep it grad ram throughput remaining
-    """.split()
-)
+"""
+_VAGUE = frozenset(_WIDE.split())
 """Names that say too little for a line that holds nothing else."""
 _AFTER = re.compile(r"\s*(?:bf16|fp16|fp32|fp8)?\s*(MFU|mfu|TFLOPS?)\b")
 _INNER = re.compile(
@@ -137,12 +137,18 @@ class Pairs:
         shape = _NUMERAL.sub(_zeros, text[start:])
         if shape in self._refused:
             return None
+        if (spaces := text.count(" ")) > 10 and 6 * len(_NUMERAL.findall(text, start)) < spaces:
+            return None  # prose: a metric line has few words to a number
         row = self._parse(text, start)
         if row is not None and row.kind == "metrics":
             # Once there are step lines, a sentence with numbers is what a model wrote.
             if not row.repeatable and "stepped" in memory:
                 return None
-            if row.repeatable and any(_is(pair, "step") for pair in row.pairs):
+            if (
+                "stepped" not in memory
+                and row.repeatable
+                and any(_is(pair, "step") for pair in row.pairs)
+            ):
                 memory["stepped"] = True
         if row is None and not _TOTALS.search(text, start):
             if len(self._refused) >= MAX_REFUSED:
@@ -327,6 +333,12 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
         cut = found.end()
     phrase, left = head[cut:].strip(), _WORD.findall(head[:cut])
     left = [word for word in left if word not in {"None", "INFO"}]
+    if len(phrase) > LONGEST:
+        begin = phrase.find(" ", len(phrase) - LONGEST)
+        if begin < 0:
+            return "", left
+        left += _WORD.findall(phrase[:begin])
+        phrase = phrase[begin:].strip()
     bare = phrase.lstrip("|#>*-./ ")
     if "  " in bare or "\t" in bare:
         bare = " ".join(bare.split())
@@ -337,7 +349,7 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
     bare = _OF_PHASE.sub("", bare.rstrip(" ."))
     if not bare or not (bare[0].isalpha() or bare[0] == "_"):
         return "", left
-    if canonical(bare)[0].known:
+    if canonical(bare)[0].known or (bare.lower() in _PHASES and cut):
         return bare, left
     trailed = _TRAILER.sub("", bare)
     if trailed != bare and canonical(trailed)[0].known and explicit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Row
@@ -12,7 +13,7 @@ from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import NUMBER, number_in, to_float
 
 _NAME = re.compile(r"[^\W\d][\w ./()%@:#+*\[\]=-]{0,120}\Z|#\s*\w+\Z")
-_HEADER = re.compile(r"(?i)step|epoch|iter|timesteps|round|batch|update")
+_HEADER = ("step", "epoch", "iter", "round", "batch", "update")
 _HEADERLESS = re.compile(r"\d+\t[-+\d.eEnaif]+(?:\t[-+\d.eEnaif]+)*\Z")
 _BOX = re.compile(
     r"\A\s*\|\s*(?P<name>[A-Za-z_][\w /.()%-]{0,60}?)\s*\|\s*(?P<value>[^|\s][^|]*?)?\s*\|\s*\Z"
@@ -33,6 +34,8 @@ class Table:
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[object, ...], list[Pair]] = {}
+        self._known: object = None
+        self._text = ""
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """A row's numbers by column name; empty cells are passed over."""
@@ -45,10 +48,44 @@ class Table:
         elif line.number == 1 and _HEADERLESS.match(text):
             memory["csv"] = ["\t", "step", *(f"column_{i}" for i in range(1, text.count("\t") + 1))]
             return self._row(text, memory["csv"])  # type: ignore[arg-type]
-        found = self._header(text, line.number) if _HEADER.search(text) else None
+        low = text.lower() if len(text) < 50_000 else ""
+        for word in _HEADER:
+            if word in low:
+                break
+        else:
+            return None
+        found = self._header(text, line.number)
         if found is not None:
             memory["csv"] = found
         return None
+
+    def run(
+        self, texts: Sequence[str], memory: dict[str, object]
+    ) -> tuple[Row, list[Sequence[str]]] | None:
+        """The first rows that fill the same cells as the first one, column by column."""
+        header = memory.get("csv")
+        if not isinstance(header, list) or header[0] == "  " or "" in header or '"' in texts[0]:
+            return None
+        first = self._row(texts[0].strip(" "), header)
+        if first is None or first.key is None:
+            return None
+        delimiter = header[0]
+        rows = [text.split(delimiter) for text in texts]
+        width = len(header) - 1
+        columns: list[Sequence[str]] = []
+        n = next((i for i, row in enumerate(rows) if len(row) != width), len(rows))
+        every = list(zip(*rows[:n], strict=True))
+        filled = first.key[1]  # type: ignore[index]
+        for index in range(width):
+            cells = every[index]
+            if not filled[index]:
+                n = next((i for i in range(n) if cells[i]), n)
+            else:
+                try:
+                    columns.append([float(cell) for cell in cells[:n]])  # type: ignore[misc]
+                except ValueError:
+                    return None
+        return (first, [column[:n] for column in columns]) if columns else None
 
     def _header(self, text: str, number: int) -> list[str] | None:
         if len(text) > 50_000:
@@ -79,38 +116,46 @@ class Table:
         )
         if len(cells) != len(header) - 1:
             return None
-        filled: list[int] = []
-        numbers: list[float] = []
-        words = False
-        for index, cell in enumerate(cells, 1):
-            if not cell:
-                continue
-            try:
-                numbers.append(float(cell))
-                filled.append(index)
-            except ValueError:
-                value = number_in(cell) if len(cell) < 64 else None
-                if value is not None:
-                    numbers.append(value)
-                    filled.append(index)
-                elif cell.strip() and not _DURATION.match(cell.strip()):
-                    words = True
-        if not numbers or (delimiter == "  " and words):
+        if "" in header:  # a table's unnamed index
+            cells = [cell if name else "" for name, cell in zip(header[1:], cells, strict=True)]
+        if header is not self._known:
+            self._known, self._text = header, "\n".join(header)
+        try:
+            numbers = list(map(float, filter(None, cells)))
+            mask = tuple(map(bool, cells))
+        except ValueError:
+            values, words = _values(cells)
+            if words and delimiter == "  ":
+                return None
+            numbers = [value for value in values if value is not None]
+            mask = tuple([value is not None for value in values])
+        if not numbers:
             return None
-        key = (*header, *filled)
+        key = (self._text, mask)
         pairs = self._pairs.get(key)
         if pairs is None:
-            pairs = [Pair(header[index], 0.0) for index in filled if header[index]]
-            if len(pairs) < len(filled):
-                keep = [bool(header[index]) for index in filled]
-                numbers = [number for number, kept in zip(numbers, keep, strict=True) if kept]
-                pairs = [Pair(p.name, n) for p, n in zip(pairs, numbers, strict=True)]
-                return Row(self.name, pairs) if pairs else None
+            pairs = [
+                Pair(name, 0.0) for name, filled in zip(header[1:], mask, strict=True) if filled
+            ]
             if len(self._pairs) > 200:
                 self._pairs.clear()
             self._pairs[key] = pairs
         name = self.name if delimiter in ",;" else "table"
         return Row(name, pairs, numbers=numbers, key=key)
+
+
+def _values(cells: list[str]) -> tuple[list[float | None], bool]:
+    """The numbers of cells, None for others; and whether some hold words."""
+    values: list[float | None] = []
+    words = False
+    for cell in cells:
+        try:
+            values.append(float(cell))
+        except ValueError:
+            values.append(number_in(cell) if cell and len(cell) < 64 else None)
+            if values[-1] is None and cell.strip() and not _DURATION.match(cell.strip()):
+                words = True
+    return values, words
 
 
 def _cells(text: str, delimiter: str) -> list[str]:
