@@ -698,3 +698,29 @@ def test_find_config(tmp_path: Path) -> None:
     write(tmp_path, "configs/second.yaml", TRAIN)
     assert find_config(tmp_path) is None
     assert find_config(tmp_path / "missing") is None
+
+
+class TestBases:
+    def test_what_a_config_builds_on(self, tmp_path: Path) -> None:
+        (tmp_path / "base.py").write_text(
+            "optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.02))\n"
+            "train_dataloader = dict(batch_size=2, num_workers=2)\n"
+        )
+        (tmp_path / "run.py").write_text(
+            "_base_ = ['./base.py', './gone.py', './run.py']\n"
+            "train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=12, val_interval=1)\n"
+            "train_dataloader = dict(batch_size=4)\n"
+            "optim_wrapper = dict(_delete_=True, optimizer=dict(type='AdamW', lr=0.001))\n"
+            "default_hooks = dict(checkpoint=dict(type='CheckpointHook', interval=1))\n"
+        )
+        config = load_config(tmp_path / "run.py")
+        assert config["train_dataloader"] == {"batch_size": 4, "num_workers": 2}
+        facts = training_facts(config)
+        assert (facts.epochs, facts.batch_size, facts.learning_rate) == (12, 4, 0.001)
+        # An interval of epochs is none of steps.
+        assert (facts.save_every, facts.eval_every) == (None, None)
+
+    def test_a_circle_of_bases_ends(self, tmp_path: Path) -> None:
+        for name, other in (("a", "b"), ("b", "a")):
+            (tmp_path / f"{name}.yaml").write_text(f"_BASE_: {other}.yaml\n{name}: 1\n")
+        assert load_config(tmp_path / "a.yaml") == {"_BASE_": "b.yaml", "a": 1, "b": 1}

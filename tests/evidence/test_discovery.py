@@ -195,3 +195,13 @@ def test_another_model_is_another_job_and_equal_ones_are_left_undecided() -> Non
     assert match_job(Job(id="j", config="/r/a.yaml", model="y"), [one, other]) == other
     assert match_job(Job(id="j", config="/r/a.yaml"), [one, other]) is None
     assert match_job(Job(id="j", config="/r/a.yaml", model="z"), [one, other]) is None
+
+
+def test_another_users_job_is_known_by_what_its_command_calls_its_config() -> None:
+    hidden = found(1, named="./conf/a.yaml")
+    assert match_job(Job(id="j", config="/r/conf/a.yaml"), [hidden]) == hidden
+    assert match_job(Job(id="j", config="/r/other/a.yaml"), [hidden]) is None
+    assert match_job(Job(id="j", config="/r/conf/a.yaml"), [hidden, found(2, named="a.yaml")]) is (
+        None
+    )
+    assert match_job(Job(id="j", logs=("/r/a.log",)), [hidden]) is None

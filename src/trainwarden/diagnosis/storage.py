@@ -153,9 +153,14 @@ def detect_read_only(view: View) -> Iterator[Finding]:
     for seen in view.find("disk.read_only"):
         if seen.value is not True:
             continue
+        # Where the run is not seen, or its log goes on there, it is so for the watch alone.
+        log = view.main.file if view.main else ""
+        age = view.number("log.age")
+        written = seen.subject is not None and log.startswith(seen.subject.rstrip("/") + "/")
+        elsewhere = view.alive is None or (written and age is not None and age < 60)
         yield Finding(
             kind="disk_full",
-            severity=Severity.CRITICAL,
+            severity=Severity.INFO if elsewhere else Severity.CRITICAL,
             observations=(seen.id,),
             since_time=seen.time,
             summary=f"{clean(seen.subject or 'A folder of the job', 120)} is on a file system that "

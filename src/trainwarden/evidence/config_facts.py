@@ -302,7 +302,17 @@ class _Facts:
             "save_every": ("save_strategy", "checkpointing_strategy"),
             "eval_every": ("eval_strategy", "evaluation_strategy"),
         }
+        # mmengine counts in epochs unless told otherwise.
+        loop = str(self.flat.get("train_cfg.type", "")).lower()
+        hook = self.flat.get("default_hooks.checkpoint.type")
+        by_epoch = self.flat.get("default_hooks.checkpoint.by_epoch", True)
+        in_epochs = {
+            "save_every": hook == "CheckpointHook" and by_epoch is not False,
+            "eval_every": "epoch" in loop or self.flat.get("train_cfg.by_epoch") is True,
+        }
         for fact, names in strategies.items():
+            if in_epochs.get(fact):
+                continue
             if str(self.get(*names) or "steps").lower() not in {
                 "epoch",
                 "epochs",

@@ -17,6 +17,8 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_NODES = 200_000
 """Values a YAML file may hold once its aliases are written out."""
 MAX_DEPTH = 64
+MAX_BASES = 16
+"""Files that one may build on, directly or not."""
 
 
 class ConfigError(ValueError):
@@ -24,11 +26,44 @@ class ConfigError(ValueError):
 
 
 def load_config(path: Path) -> dict[str, Any]:
-    """Read a training config as plain data, keys as written.
+    """Read a training config as plain data, keys as written, over those that it builds on.
 
-    The suffix decides the format; a file with another suffix is tried as each. Raises
-    ConfigError, and nothing else, for whatever cannot be read as a mapping.
+    The suffix decides the format; a file with another suffix is tried as each. Files named under
+    `_base_` (mmengine, detectron2) are read first, where they can be. Raises ConfigError, and
+    nothing else, for whatever cannot be read as a mapping.
     """
+    return _over_bases(path, _load(path), [path])
+
+
+def _over_bases(path: Path, data: dict[str, Any], read: list[Path]) -> dict[str, Any]:
+    named = data.get("_base_", data.get("_BASE_"))
+    names = named if isinstance(named, list) else [named]
+    merged: dict[str, Any] = {}
+    for name in names[:MAX_BASES]:
+        base = path.parent / name if isinstance(name, str) else path
+        if base in read or len(read) > MAX_BASES:
+            continue
+        read.append(base)
+        try:
+            inner = _over_bases(base, _load(base), read)
+        except ConfigError:
+            # What it adds itself still counts.
+            continue
+        merged = _merged(merged, inner)
+    return _merged(merged, data) if merged else data
+
+
+def _merged(below: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in over.items():
+        before = result.get(key)
+        nested = isinstance(before, dict) and isinstance(value, dict)
+        replaces = not nested or value.get("_delete_") is True
+        result[key] = value if replaces else _merged(before or {}, value)
+    return result
+
+
+def _load(path: Path) -> dict[str, Any]:
     text = _text(path)
     readers: dict[str, Callable[[str], dict[str, Any]]] = {
         "YAML": _from_yaml,

@@ -48,6 +48,8 @@ class FoundJob:
     launcher: str | None = None
     cwd: str | None = None
     config: str | None = None
+    named: str | None = None
+    """The config as the command names it, where the folder that is of may not be read."""
     model: str | None = None
     """A path, or a hub's name."""
     logs: tuple[str, ...] = ()
@@ -268,11 +270,13 @@ def _describe(
     return FoundJob(
         pids=tuple(sorted(roots)),
         command=clean(" ".join(mask_command(lead.argv)), 500),
-        why=reasons.get(lead.pid) or reasons.get(root.pid, ""),
+        why=(reasons.get(lead.pid) or reasons.get(root.pid, ""))
+        + ("" if cwd else "; its folder and files may not be looked at by this user"),
         launcher=commands.launcher_of(starter.argv, general=True)
         or ("shell" if commands.is_wrapper(starter.argv) else None),
         cwd=cwd,
         config=config,
+        named=None if config or cwd else _named_config(speaking),
         model=model,
         logs=tuple(logs),
         trackers=tuple(trackers),
@@ -291,6 +295,11 @@ def _config(proc: Proc, cwd: str | None) -> str | None:
 
     named = commands.find_config(proc.argv, is_file)
     return _absolute(named, cwd) if named else None
+
+
+def _named_config(procs: Sequence[Proc]) -> str | None:
+    named = (commands.find_config(proc.argv, lambda _: True) for proc in procs)
+    return next((name for name in named if name), None)
 
 
 def _model_in(config: str) -> str | None:
@@ -362,6 +371,11 @@ def _likeness(job: Job, found: FoundJob) -> int:
                 return 0
     if score:
         return score
+    if found.named and job.config:
+        # Another user's: all that may be seen of it is what its command calls its config.
+        parts = PurePath(os.path.normpath(found.named)).parts
+        parts = tuple(part for part in parts if part not in ("..", os.sep))
+        return int(bool(parts) and PurePath(_real(job.config)).parts[-len(parts) :] == parts)
     named = [path for path in (job.config, *job.logs) if path]
     nothing_told = (job.config is None or found.config is None) and found.cwd is not None
     if nothing_told and any(_within(_real(path), _real(found.cwd or "")) for path in named):

@@ -74,7 +74,7 @@ class ProcessSource:
             return (
                 "absent",
                 "no process of this job was found on this machine, now or earlier: it may have "
-                "ended, or run elsewhere",
+                "ended, or run elsewhere" + _not_root(),
                 [],
             )
         gone = past.gone(table)
@@ -110,6 +110,12 @@ class ProcessSource:
         if denied:
             notes.append("could not be read: " + ", ".join(denied))
         return "partial" if denied else "ok", "; ".join(notes), account.seen
+
+
+def _not_root() -> str:
+    if os.geteuid() == 0:
+        return ""
+    return ", or as another user, whose processes' files this one may not look at"
 
 
 def _denied(vitals: Mapping[int, Vitals]) -> dict[str, list[int]]:
