@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import resource
@@ -311,3 +312,74 @@ def test_events_are_cut_to_the_weighty_ones(tmp_path: Path) -> None:
     events = [o for o in report.observations if o.quantity == "log.event"]
     assert len(events) <= logs.MAX_EVENTS
     assert events[-1].value == "killed"
+
+
+def test_rotation_that_packs_the_old_file(tmp_path: Path, log: Path) -> None:
+    look(tmp_path, log)
+    with gzip.open(tmp_path / "train.log.1.gz", "wb") as packed:
+        packed.write(log.read_bytes() + lines(50, 60).encode())
+    (tmp_path / "train.log.2.gz").write_bytes(b"not packed at all")
+    log.write_text(lines(60, 70))
+    report, at = look(tmp_path, log)
+    assert [step for step, _ in loss(at, log)] == list(range(70))
+    assert "train.log.1.gz was read to its end" in report.message
+
+
+def test_a_packed_log_is_not_read_as_text(tmp_path: Path, log: Path) -> None:
+    packed = tmp_path / "old.log.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    report, at = look(tmp_path, packed, log)
+    assert report.status == "partial"
+    assert "unpack it first" in report.message
+    assert list(at.readings) == [log]
+    with pytest.raises(OSError, match="unpack"):
+        read_log(packed)
+
+
+def test_a_log_deleted_or_rotated_while_it_is_read(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = follow.LogReader.feed
+
+    def move(self: follow.LogReader, data: bytes) -> None:
+        feed(self, data)
+        if log.exists():
+            log.rename(tmp_path / "train.log.1")
+
+    monkeypatch.setattr(follow.LogReader, "feed", move)
+    report, at = look(tmp_path, log)
+    assert report.status == "ok"
+    assert len(loss(at, log)) == 50
+    monkeypatch.undo()
+    log.write_text(lines(50, 60))
+    _, at = look(tmp_path, log)
+    assert [step for step, _ in loss(at, log)] == list(range(60)), "it was the old file's position"
+
+
+def test_the_log_of_the_first_rank_comes_first(tmp_path: Path) -> None:
+    for rank in (0, 1, 2, 10):
+        (tmp_path / f"run.rank{rank}.log").write_text(lines(0, 30 + rank))
+    report, at = look(tmp_path, tmp_path / "run.rank*.log")
+    assert [path.name for path in at.readings] == [f"run.rank{i}.log" for i in (0, 1, 2, 10)]
+    steps = [o for o in report.observations if o.quantity == "step"]
+    assert [o.subject for o in steps] == [None, *(f"run.rank{i}.log" for i in (1, 2, 10))]
+    # Some trainers print the loss from their last rank alone.
+    (tmp_path / "run.rank0.log").write_text("step 1 lr 0.1\nstep 2 lr 0.1\n")
+    _, at = look(tmp_path, tmp_path / "run.rank*.log")
+    assert next(path.name for path in at.readings) == "run.rank1.log"
+
+
+def test_of_hundreds_of_metrics_the_key_ones_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    many = " - ".join(f"timing_s/part_{i}:{i}.5" for i in range(300))
+    log.write_text(
+        "".join(
+            f"step:{i} - {many} - critic/score/mean:0.{i} - actor/pg_loss:0.{i} - "
+            f"response_length/mean:7{i} - actor/grad_norm:1.{i} - critic/rewards/mean:2.{i}\n"
+            for i in range(1, 40)
+        )
+    )
+    report, _ = look(tmp_path, log)
+    assert len(report.observations) <= 150
+    told = {o.quantity for o in report.observations}
+    assert {"loss", "grad_norm", "reward", "critic/score/mean", "response_length/mean"} <= told

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import hashlib
 import json
 import os
 import tempfile
 import time
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from trainwarden.metrics.formats import LineFormat
 from trainwarden.metrics.reader import LogReader
@@ -18,7 +21,8 @@ from trainwarden.metrics.reading import Reading
 
 CHUNK = 1 << 20
 FINGERPRINT = 4096
-CACHE_VERSION = 1
+CACHE_VERSION = 2
+PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,6 @@ class Followed:
         return self.reader.reading
 
 
-def fingerprint(path: Path, length: int) -> str:
-    """SHA-256 of a file's first `length` bytes. Raises OSError."""
-    with path.open("rb") as stream:
-        return hashlib.sha256(stream.read(length)).hexdigest()
-
-
 def follow(
     path: Path,
     cached: Followed | None = None,
@@ -64,53 +62,60 @@ def follow(
 ) -> Followed:
     """Read what is new in `path` since `cached`; all of it without one. Raises OSError.
 
-    `deadline` is of `time.monotonic`. A file rotated away is read to its end first where it is
-    still there; one truncated or replaced by other content is read from its beginning.
+    `deadline` is of `time.monotonic`. A file rotated away (packed with gzip or not) is read to
+    its end first where it is still there; one truncated or replaced by other content is read from
+    its beginning. What is done with the file while it is read does not matter: it is opened once.
     """
-    status = path.stat()
-    start = 0
-    reader = LogReader(str(path), formats)
-    if cached is not None:
-        known, position = cached.reader, cached.position
-        same_file = (status.st_ino, status.st_dev) == (position.inode, position.device)
-        if status.st_size >= position.offset and _begins_alike(path, position):
-            reader, start = known, position.offset
-            if not same_file:
-                reader.note("the file was replaced by a copy that goes on")
-        elif (earlier := _rotated(path, position)) is not None:
-            reader = known
-            if not _read(earlier, reader, position.offset, deadline)[0]:
-                return Followed(reader, _replaced_offset(position, reader), complete=False)
-            reader.next_file()
-            reader.note(f"rotated: {earlier.name} was read to its end, then the new file")
-        else:
-            kind = "truncated" if same_file else "replaced"
-            reader.note(f"the file was {kind}: it was read from its beginning")
-    complete, length = _read(path, reader, start, deadline)
-    length = min(FINGERPRINT, length)
+    if path.suffix in PACKED:
+        raise OSError(errno.EINVAL, "a packed log: unpack it first", str(path))
+    with path.open("rb") as stream:
+        status = os.fstat(stream.fileno())
+        start = 0
+        reader = LogReader(str(path), formats)
+        if cached is not None:
+            known, position = cached.reader, cached.position
+            same_file = (status.st_ino, status.st_dev) == (position.inode, position.device)
+            if status.st_size >= position.offset and _begins_alike(stream, position):
+                reader, start = known, position.offset
+                if not same_file:
+                    reader.note("the file was replaced by a copy that goes on")
+            elif (earlier := _rotated(path, position)) is not None:
+                reader = known
+                with _open(earlier) as old:
+                    if not _read(old, reader, position.offset, deadline):
+                        return Followed(
+                            reader, replace(position, offset=reader.position), complete=False
+                        )
+                reader.next_file()
+                reader.note(f"rotated: {earlier.name} was read to its end, then the new file")
+            else:
+                kind = "truncated" if same_file else "replaced"
+                reader.note(f"the file was {kind}: it was read from its beginning")
+        complete = _read(stream, reader, start, deadline)
+        length = min(FINGERPRINT, stream.tell())
+        digest = _fingerprint(stream, length)
     return Followed(
         reader,
-        Position(reader.position, status.st_ino, status.st_dev, fingerprint(path, length), length),
+        Position(reader.position, status.st_ino, status.st_dev, digest, length),
         complete,
     )
 
 
-def _replaced_offset(position: Position, reader: LogReader) -> Position:
-    return Position(
-        reader.position,
-        position.inode,
-        position.device,
-        position.fingerprint,
-        position.fingerprint_length,
-    )
+def _fingerprint(stream: IO[bytes], length: int) -> str:
+    stream.seek(0)
+    return hashlib.sha256(stream.read(length)).hexdigest()
 
 
-def _begins_alike(path: Path, position: Position) -> bool:
-    return fingerprint(path, position.fingerprint_length) == position.fingerprint
+def _begins_alike(stream: IO[bytes], position: Position) -> bool:
+    return _fingerprint(stream, position.fingerprint_length) == position.fingerprint
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _rotated(path: Path, position: Position) -> Path | None:
-    """The file that `path` was before it was rotated: renamed (same inode) or copied."""
+    """The file that `path` was before it was rotated: renamed, copied, or packed."""
     if position.fingerprint_length == 0:
         return None
     try:
@@ -119,12 +124,14 @@ def _rotated(path: Path, position: Position) -> Path | None:
         return None
     for other in siblings[:200]:
         try:
-            status = other.stat()
-            if not other.is_file() or status.st_size < position.offset:
+            if not other.is_file() or (
+                other.suffix not in PACKED and other.stat().st_size < position.offset
+            ):
                 continue
-            if _begins_alike(other, position):
-                return other
-        except OSError:
+            with _open(other) as stream:
+                if _begins_alike(stream, position):
+                    return other
+        except (OSError, EOFError, zlib.error):
             continue
     return None
 
@@ -133,15 +140,14 @@ def _escape(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
-def _read(path: Path, reader: LogReader, start: int, deadline: float | None) -> tuple[bool, int]:
-    """Feed a file from `start` to its end; whether the end was reached, and its length."""
-    with path.open("rb") as stream:
-        stream.seek(start)
-        while data := stream.read(CHUNK):
-            reader.feed(data)
-            if deadline is not None and time.monotonic() > deadline:
-                return False, stream.tell()
-        return True, stream.tell()
+def _read(stream: IO[bytes], reader: LogReader, start: int, deadline: float | None) -> bool:
+    """Feed a file from `start` to its end; whether the end was reached."""
+    stream.seek(start)
+    while data := stream.read(CHUNK):
+        reader.feed(data)
+        if deadline is not None and time.monotonic() > deadline:
+            return False
+    return True
 
 
 # The cache ---------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import math
+import re
 import statistics
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,8 +29,14 @@ LOG_SUFFIXES = (".log", ".out", ".txt", ".err", ".jsonl", ".csv", ".tsv", ".json
 MAX_FILES = 16
 MAX_METRICS = 48
 MAX_EVENTS = 20
+MAX_BESIDE = 12
+"""Metrics of a log beside the main one."""
+_RANK = re.compile(
+    r"(?i)(?:^|[^a-z])(?:rank|worker|proc|process|gpu|task|local|node)[_.-]?(\d+)(?!\d)|^(\d+)$"
+)
 SETTLED_SECONDS = 60.0
 """A file untouched for so long ends where it ends: its last line is taken as whole."""
+_TELLING = re.compile(r"loss|score|reward|length|clip|entropy|kl|norm|value|accuracy|ratio|frac")
 _IMPORTANT = ("exception", "killed", "signal", "exit_code", "interrupted", "error", "finished")
 
 
@@ -47,13 +55,20 @@ def expand(logs: Iterable[Path]) -> list[Path]:
                 for child in (*path.glob("*"), *path.glob("*/*"))
                 if child.suffix in LOG_SUFFIXES and child.is_file() and _is_log(child)
             ]
-            inside.sort(key=lambda child: -child.stat().st_mtime)
+            inside.sort(key=_modified, reverse=True)
             files += inside[:MAX_FILES]
         elif not path.exists() and any(char in str(path) for char in "*?["):
             files += [Path(name) for name in sorted(glob.glob(str(path)))][:MAX_FILES]  # noqa: PTH207
         else:
             files.append(path)
     return list(dict.fromkeys(files))
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # gone since it was listed
+        return 0.0
 
 
 def _is_log(path: Path) -> bool:
@@ -65,7 +80,7 @@ def read_log(path: Path) -> Reading:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder")
     followed = following.follow(path, None, formats())
-    followed.settled = time.time() - path.stat().st_mtime > 5.0
+    followed.settled = time.time() - _modified(path) > 5.0
     return followed.reading()
 
 
@@ -110,10 +125,21 @@ def _cached(
     return found
 
 
+def rank_of(path: Path) -> int | None:
+    """Which process of a run a log is of, where its name or its folder's says so."""
+    found = _RANK.search(path.stem) or _RANK.search(path.parent.name)
+    return int(found[1] or found[2]) if found else None
+
+
 def _main_first(readings: Sequence[Reading]) -> list[Reading]:
-    def weight(reading: Reading) -> tuple[int, int]:
+    """The log that tells most before the others; of equal ones that of the lowest rank."""
+
+    def weight(reading: Reading) -> tuple[bool, bool, int, int, int]:
         loss = reading.series.get("loss")
-        return (loss.count if loss else 0, sum(s.count for s in reading.series.values()))
+        points = sum(series.count for series in reading.series.values())
+        rank = rank_of(Path(reading.file))
+        # Ranks print the same, one of them a line further than another.
+        return (loss is not None, points > 0, -(rank or 0), loss.count if loss else 0, points)
 
     return sorted(readings, key=weight, reverse=True)
 
@@ -194,11 +220,13 @@ class LogSource:
             return f"{path}: a folder without log files", None
         except OSError as error:
             return f"{path}: cannot be read: {error.strerror or error}", None
+        except (EOFError, zlib.error) as error:
+            return f"{path}: what it was rotated to cannot be unpacked: {error}", None
         if not followed.complete:
             problem = (
                 f"{path}: time ran out at byte {followed.position.offset}; the rest is read next"
             )
-        age = target.now().timestamp() - path.stat().st_mtime
+        age = target.now().timestamp() - _modified(path)
         followed.settled = age > SETTLED_SECONDS or not target.live
         if file is not None:
             try:
@@ -283,7 +311,7 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         line, text = excerpts.at(offset)
         place = Place(file=str(path), offset=offset if offset >= 0 else None, line=line)
         add("step", reading.last_step, step=reading.last_step, place=place, text=text)
-    for series in _chosen(reading.series):
+    for series in _chosen(reading.series)[: None if main else MAX_BESIDE]:
         stats: list[tuple[str, Point | None]] = [("last", series.last)]
         if canonical(series.original)[0].known:
             stats.append(("first", series.first))
@@ -329,16 +357,17 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
 
 
 def _chosen(series: Mapping[str, Series]) -> list[Series]:
-    """Canonical metrics first, then the rest in order of appearance, cut to a bounded number."""
-    ordered = sorted(
-        series.values(), key=lambda s: not canonical(s.original)[0].known or s.name != _plain(s)
-    )
-    return ordered[:MAX_METRICS]
+    """The key metrics first, cut to a bounded number: some trainers log hundreds."""
+    return sorted(series.values(), key=_tier)[:MAX_METRICS]
 
 
-def _plain(series: Series) -> str:
-    meaning = canonical(series.original)[0].name
-    return series.name if series.name in {meaning, f"eval_{meaning}"} else ""
+def _tier(series: Series) -> int:
+    meaning = canonical(series.original)[0]
+    if meaning.known and series.name in {meaning.name, f"eval_{meaning.name}"}:
+        return 0
+    if meaning.known or series.name.startswith("eval_"):
+        return 1
+    return 2 if _TELLING.search(series.name) else 3
 
 
 def _selected(events: list[Event]) -> list[Event]:

@@ -22,7 +22,7 @@ from trainwarden.metrics.templates import Shapes
 from trainwarden.metrics.tracker import Tracker
 from trainwarden.metrics.values import to_float
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 LINE_CAP = 1 << 20
 """Longer lines are skipped and noted."""
 _BINARY = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
