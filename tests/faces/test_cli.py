@@ -50,6 +50,28 @@ def test_examples_in_the_help_are_yaml() -> None:
         assert yaml.safe_load(example), name
 
 
+def test_examples_in_the_help_are_what_the_commands_take() -> None:
+    from trainwarden.records.assessment import Assessment, Troubleshooting
+    from trainwarden.records.hypothesis import Strategy
+    from trainwarden.records.prediction import Prediction
+    from trainwarden.records.review import Review
+
+    models = {
+        "assess": Assessment,
+        "review": Review,
+        "troubleshoot": Troubleshooting,
+        "strategize": Strategy,
+    }
+    for name in ("predict", *models):
+        command = cli.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        data = yaml.safe_load((command.epilog or "").split("Example input:")[1])
+        if name == "predict":
+            assert [Prediction.model_validate(item) for item in data["predictions"]]
+        else:
+            models[name].model_validate(data)
+
+
 def test_run_answers_and_exits_by_the_status(run: Path) -> None:
     told = answer("run", "--root", run, code=None)
     done = call("run", "--root", run)

@@ -1,18 +1,18 @@
 """The built-in reviewer: re-reads the evidence by another path than the collector's.
 
-It is given only what was sealed. It opens files by itself and searches them with a plain number
-search, reads `/proc` instead of asking psutil, and takes criteria from the config's raw text.
+It is given only what was sealed; it reads again by `rereading`, and takes criteria from the
+config's raw text.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainwarden.analysts.rereading import NUMBER, WINDOW, closest, line_at, reread
 from trainwarden.procedure.duties import MACHINE_PREFIXES
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.seals import FRONT_MATTER, verify
@@ -22,13 +22,6 @@ from trainwarden.records.observation import Observation
 from trainwarden.records.prediction import Comparison, Prediction
 from trainwarden.records.review import Check, Reread, Review
 from trainwarden.records.session import STEPS, Gate, SessionRecord
-
-WINDOW = 64 * 1024
-"""Bytes read around a place when it is read again."""
-
-_NUMBER = re.compile(rb"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf)")
-_FACTORS = (1.0, 1e-3, 1e3, 1e6, 1e9, 1e-2, 60.0, 3600.0, 2.0**10, 2.0**20, 2.0**30)
-"""Units in which a run may have printed what is kept in base units."""
 
 
 class BuiltinReviewer:
@@ -104,114 +97,6 @@ def _reread_one(bearing: list[str], observations: dict[str, Observation]) -> lis
     return tried
 
 
-def reread(item: Observation) -> Reread | None:
-    """Read one observation again from its source by other code; None where there is no way."""
-    if item.quantity.startswith("source."):
-        return Reread(
-            observation=item.id, found=item.value, agrees=True, how="the source's own report"
-        )
-    place = item.place
-    if item.stat in {"last", "first", "min", "max"} and place.file and place.offset is not None:
-        return _reread_line(item, Path(place.file), place.offset)
-    if item.quantity in {"process.alive", "process.state"} and place.pid is not None:
-        return _reread_process(item, place.pid)
-    if item.quantity == "disk.free" and item.subject:
-        return _reread_disk(item, item.subject)
-    if item.quantity == "log.size" and place.file:
-        return _reread_size(item, Path(place.file))
-    return None
-
-
-def _line_at(path: Path, offset: int) -> bytes | None:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            window = file.read(WINDOW)
-    except OSError:
-        return None
-    line = re.split(rb"[\r\n]", window.lstrip(b"\r\n"), maxsplit=1)[0]
-    # A document without lines for its values (a JSON tree, a table) is searched a little further.
-    return line if len(_NUMBER.findall(line)) > 1 else window[:2_000]
-
-
-def _reread_line(item: Observation, path: Path, offset: int) -> Reread | None:
-    line = _line_at(path, offset)
-    if line is None:
-        how = f"{path} could not be opened again"
-        return Reread(observation=item.id, found=None, agrees=False, how=how)
-    how = f"bytes from {offset} of {path.name}, searched for the number"
-    if isinstance(item.value, str):
-        if item.text is None:
-            return None
-        words = re.findall(rb"[A-Za-z]{4,}", line)
-        agrees = not words or any(word.decode() in item.text for word in words[:40])
-        return Reread(observation=item.id, found=item.value, agrees=agrees, how=how)
-    if isinstance(item.value, bool):
-        return None
-    found = _closest(line, float(item.value))
-    if found is None:
-        return Reread(observation=item.id, found=None, agrees=False, how=how)
-    return Reread(observation=item.id, found=found, agrees=True, how=how)
-
-
-def _closest(line: bytes, wanted: float) -> float | None:
-    """The number in a line that is `wanted`, in whatever unit it was printed."""
-    for text in _NUMBER.findall(line):
-        try:
-            number = float(text.replace(b",", b""))
-        except ValueError:
-            continue
-        if math.isnan(wanted) or math.isinf(wanted):
-            if str(number) == str(wanted):
-                return number
-            continue
-        if any(
-            math.isclose(number * factor, wanted, rel_tol=1e-6, abs_tol=1e-300)
-            for factor in _FACTORS
-        ):
-            return wanted
-        # Times per step printed as a rate, and the other way round.
-        if number and math.isclose(1 / number, wanted, rel_tol=1e-6):
-            return wanted
-    return None
-
-
-def _reread_process(item: Observation, pid: int) -> Reread:
-    how = f"/proc/{pid}/stat"
-    try:
-        stat = Path(how).read_text(encoding="utf-8", errors="replace")
-        letter = stat.rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        letter = "X"
-    alive = letter not in "XZ"
-    if item.quantity == "process.alive":
-        return Reread(observation=item.id, found=alive, agrees=alive is item.value, how=how)
-    stopped = letter in "Tt"
-    agrees = (item.value == "stopped") is stopped and (
-        item.value in {"zombie", "dead"}
-    ) is not alive
-    return Reread(observation=item.id, found=letter, agrees=agrees, how=how)
-
-
-def _reread_disk(item: Observation, folder: str) -> Reread | None:
-    try:
-        numbers = os.statvfs(folder)
-    except OSError:
-        return None
-    free = numbers.f_bavail * numbers.f_frsize
-    agrees = abs(free - float(item.value)) <= 0.1 * max(free, float(item.value)) + 64 * 2**20
-    return Reread(observation=item.id, found=free, agrees=agrees, how=f"statvfs of {folder}")
-
-
-def _reread_size(item: Observation, path: Path) -> Reread | None:
-    try:
-        size = path.stat().st_size
-    except OSError:
-        return None
-    agrees = size >= float(item.value)
-    return Reread(observation=item.id, found=size, agrees=agrees, how=f"stat of {path.name}")
-
-
 def _seals_hold(folder: Path) -> Check:
     checked = verify(folder)
     remark = f"{checked.broken}: {checked.problem}" if checked.broken else f"{checked.gates} gates"
@@ -219,35 +104,48 @@ def _seals_hold(folder: Path) -> Check:
 
 
 def _criteria_stand(session: SessionRecord) -> Check:
-    """Each criterion from the config must stand in the config's raw text."""
+    """No criterion from the config may be contradicted by the config's raw text.
+
+    It is where the key that it names stands with other numbers only. What is computed from several
+    keys (its source then tells how), flags and what another file says is not judged here.
+    """
     job = session.header.job
-    own = [
-        c
-        for c in session.header.criteria
-        if job.config and c.source.startswith(Path(job.config).name)
-    ]
+    name = Path(job.config).name if job.config else ""
+    own = [c for c in session.header.criteria if name and c.source.startswith(f"{name}: ")]
     if not own:
         return Check(name="criteria", passed=True, remark="none from a config")
     try:
         text = Path(str(job.config)).read_bytes()
     except OSError as error:
         return Check(name="criteria", passed=True, remark=f"config not readable: {error.strerror}")
-    missing = [
-        criterion.id
+    contradicted = [
+        f"{criterion.id} ({criterion.name} = {criterion.value})"
         for criterion in own
         if isinstance(criterion.value, (int, float))
         and not isinstance(criterion.value, bool)
-        and _closest(text, float(criterion.value)) is None
-        and not _stands_as_product(text, float(criterion.value))
+        and _contradicts(text, criterion.source.removeprefix(f"{name}: "), float(criterion.value))
     ]
-    remark = f"not found in {job.config}: {', '.join(missing)}" if missing else f"{len(own)} found"
-    return Check(name="criteria", passed=not missing, remark=remark)
+    remark = f"{job.config} says otherwise: {', '.join(contradicted)}"
+    return Check(
+        name="criteria",
+        passed=not contradicted,
+        remark=remark if contradicted else f"{len(own)} of the config stand",
+    )
 
 
-def _stands_as_product(text: bytes, wanted: float) -> bool:
-    """Whether two numbers of a config multiply to it (batch size times accumulation)."""
-    numbers = {float(n) for n in re.findall(rb"(?<![\w.])\d{1,9}(?:\.\d+)?(?![\w.])", text)}
-    return any(number and wanted / number in numbers for number in numbers)
+def _contradicts(text: bytes, key: str, wanted: float) -> bool:
+    """Whether a plain key stands in a text, always before a number, and never before this one."""
+    last = key.rpartition(".")[2]
+    if not re.fullmatch(r"[\w-]{2,80}", last):
+        return False
+    pattern = rb"(?<![\w-])" + re.escape(last.encode()) + rb"[\"']?[ \t]*[:=]([^\r\n,;#}\])]*)"
+    said = [part.strip(b" \t\"'").replace(b"_", b"") for part in re.findall(pattern, text)]
+    if not said or not all(NUMBER.fullmatch(part) for part in said):
+        return False
+    # A share of the whole may have been worked out.
+    return not any(
+        closest(part, wanted) is not None or 0 < float(part) < 1 < wanted for part in said
+    )
 
 
 def _predictions_mean_something(gate: Gate) -> Check:
@@ -354,12 +252,12 @@ def _two_ends(last: Observation) -> tuple[float, float] | None:
     if last.place.file is None or last.place.offset is None:
         return None
     path = Path(last.place.file)
-    line = _line_at(path, last.place.offset)
+    line = line_at(path, last.place.offset)
     label = _label(line, float(last.value)) if line and not isinstance(last.value, str) else None
     if label is None:
         return None
     search = re.compile(
-        rb"(?<![\w/])" + re.escape(label) + rb"[\"'\s:=]{1,6}(" + _NUMBER.pattern + rb")"
+        rb"(?<![\w/])" + re.escape(label) + rb"[\"'\s:=]{1,6}(" + NUMBER.pattern + rb")"
     )
     try:
         with path.open("rb") as file:
@@ -378,7 +276,7 @@ def _two_ends(last: Observation) -> tuple[float, float] | None:
 
 
 def _label(line: bytes, wanted: float) -> bytes | None:
-    for match in re.finditer(rb"([A-Za-z][\w/.-]*)[\"'\s:=]{1,6}(" + _NUMBER.pattern + rb")", line):
+    for match in re.finditer(rb"([A-Za-z][\w/.-]*)[\"'\s:=]{1,6}(" + NUMBER.pattern + rb")", line):
         try:
             if math.isclose(float(match[2].replace(b",", b"")), wanted, rel_tol=1e-6):
                 return match[1]
