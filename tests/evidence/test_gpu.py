@@ -377,6 +377,7 @@ class TestDying:
         assert "signal 11" in found["message"]
 
     def test_a_worker_that_cannot_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gpu_probe, "nowhere", lambda: False)
         monkeypatch.setattr(sys, "executable", "/nonexistent/python")
         found = probe_gpus()
         assert found["status"] == "failed"
@@ -498,6 +499,30 @@ class TestNoDriver:
         else:
             # A machine that has GPUs: whatever they are, they are counted and judged readable.
             assert report.message
+
+    def test_nothing_of_nvidia_costs_no_process(
+        self, no_pci: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache, node = tmp_path / "ld.so.cache", tmp_path / "nvidiactl"
+        cache.write_bytes(b"glibc-ld.so.cache1.1 libm.so.6")
+        monkeypatch.setattr(gpu_probe, "LOADER_CACHE", cache)
+        monkeypatch.setattr(gpu_probe, "DEVICE_NODES", (node,))
+        monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+        assert gpu_probe.nowhere()
+        assert probe_gpus()["status"] == "absent"
+        # Any sign of a driver, and it is asked.
+        for sign in (tmp_path / gpu_probe.LIBRARY, node):
+            sign.touch()
+            assert not gpu_probe.nowhere()
+            sign.unlink()
+        cache.write_bytes(b"libc.so.6 libnvidia-ml.so.1")
+        assert not gpu_probe.nowhere()
+        cache.unlink()
+        assert not gpu_probe.nowhere()
+        cache.write_bytes(b"")
+        plug_in(no_pci)
+        assert not gpu_probe.nowhere()
 
     def test_no_library(self, no_pci: Path) -> None:
         status, message = gpu_probe._without_driver(12, "NVML Shared Library Not Found")

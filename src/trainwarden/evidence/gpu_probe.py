@@ -22,6 +22,20 @@ PATIENCE = 3.0
 """Seconds without a word after which the device being read counts as hung."""
 NVIDIA = "0x10de"
 PCI_DEVICES = Path("/sys/bus/pci/devices")
+LIBRARY = "libnvidia-ml.so.1"
+LOADER_CACHE = Path("/etc/ld.so.cache")
+DEVICE_NODES = tuple(
+    map(
+        Path,
+        (
+            "/dev/nvidiactl",
+            "/dev/nvidia0",
+            "/dev/dxg",
+            "/proc/driver/nvidia",
+            "/run/opengl-driver/lib",
+        ),
+    )
+)
 
 _abandoned: list[subprocess.Popen[bytes]] = []
 """Killed but perhaps stuck in the driver: kept so that nothing ever waits for them."""
@@ -112,6 +126,24 @@ def nvidia_on_pci() -> bool:
             if vendor == NVIDIA and (device / "class").read_text().startswith("0x03"):
                 return True
     return False
+
+
+def nowhere() -> bool:
+    """Whether nothing on this machine speaks of NVIDIA: no library, no device node, no PCI device.
+
+    What costs a process to find out is then known at once. False where in doubt.
+    """
+    if sys.platform != "linux" or nvidia_on_pci():
+        return False
+    if any(path.exists() for path in DEVICE_NODES):
+        return False
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    if any((Path(folder) / LIBRARY).exists() for folder in folders if folder):
+        return False
+    try:
+        return LIBRARY.encode() not in LOADER_CACHE.read_bytes()
+    except OSError:
+        return False
 
 
 def _without_driver(code: Any, told: str) -> tuple[str, str]:
@@ -279,4 +311,8 @@ def probe_gpus(limit: float = LIMIT, patience: float = PATIENCE) -> dict[str, An
     A device that keeps silent for `patience` seconds is reported as such, and the others are read
     by another worker that leaves it out.
     """
+    if nowhere():
+        status, message = _without_driver(12, "")
+        none: dict[str, Any] = {"driver": None, "nvml": None, "count": None, "gpus": []}
+        return {"status": status, "message": message, **none}
     return _Probe(limit, patience).run()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cache
 from typing import Any
 
 MAX_LINE = 2000
@@ -101,7 +102,9 @@ def parse_kernel_log(
         time, message = stamped
         if since is not None and time is not None and time < since:
             continue
-        for pattern, make in _RULES:
+        if not _WORTH.search(message):
+            continue
+        for pattern, make in _rules():
             if match := pattern.match(message):
                 event = make(match, message)
                 break
@@ -169,113 +172,121 @@ def _named(kind: str, value: str | None = None) -> Make:
 _DEV = r"(?P<dev>[\w.:!/-]{1,60})"
 # What the kernel itself prints stands at the beginning of a message; the same words further in
 # are a quotation (of a command name, say) and are not matched.
-_RULES: tuple[tuple[re.Pattern[str], Make], ...] = tuple(
-    (re.compile(pattern), make)
-    for pattern, make in (
-        (
-            r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<xid>\d{1,4})\b"
-            r"(?:, pid='?(?P<pid>\d+|<unknown>)'?)?(?:, name=(?P<comm>[^,]{1,60}))?",
-            _xid,
-        ),
-        (
-            r"NVRM: (?:(?:The NVIDIA )?GPU (?:at )?(?:PCI:)?"
-            r"(?P<dev>[0-9a-fA-F:]{4,13}[0-9a-fA-F.]{2,4}):? "
-            r".{0,200}?)?(?:GPU has )?fallen off the bus",
-            _named("kernel.gpu_lost"),
-        ),
-        (
-            r"(?:(?:Memory cgroup )?[Oo]ut of memory(?: \([^)]*\))?: )?"
-            r"Killed process (?P<pid>\d{1,9}),? \((?P<comm>.{0,64}?)\)",
-            _killed,
-        ),
-        (
-            r"(?:Memory cgroup out of memory|Out of memory): Kill process (?P<pid>\d{1,9}) "
-            r"\((?P<comm>.{0,64}?)\) score",
-            _killed,
-        ),
-        (
-            r"oom-kill:constraint=.*?,task=(?P<comm>.{0,64}?),pid=(?P<pid>\d{1,9}),uid=",
-            _killed,
-        ),
-        (r"oom_reaper: reaped process (?P<pid>\d{1,9}) \((?P<comm>.{0,64}?)\)", _killed),
-        (
-            r"(?:blk_update_request: |print_req_error: )?"
-            rf"(?:I/O error|critical (?:medium|target|space allocation) error), dev {_DEV},? ",
-            _io,
-        ),
-        (rf"Buffer I/O error on (?:dev(?:ice)? ){_DEV}, ", _io),
-        (rf"EXT[234]-fs error \(device {_DEV}\)", _io),
-        (rf"EXT[234]-fs \({_DEV}\): .*(?:I/O error|failed to convert|Delayed block alloc)", _io),
-        (rf"JBD2: .*(?:I/O error|Error -?\d+).*? (?:on|for) {_DEV}", _io),
-        (rf"XFS \({_DEV}\): .*(?:I/O error|[Cc]orruption (?:detected|of in-memory))", _io),
-        (rf"BTRFS (?:error|critical) \(device {_DEV}", _io),
-        (rf"nvme {_DEV}: .*(?:timeout|controller is down|I/O Error|Device not ready)", _io),
-        (rf"nfs: server {_DEV} not responding", _named("kernel.io_error")),
-        (
-            r"(?:Lustre|LustreError): .*?(?P<dev>[\w.-]{1,60}): Connection to .* was lost",
-            _named("kernel.io_error"),
-        ),
-        (
-            rf"EXT[234]-fs (?:error )?\((?:device )?{_DEV}\): Remounting filesystem read-only",
-            _named("kernel.read_only"),
-        ),
-        (
-            rf"XFS \({_DEV}\): .*(?:Shutting down filesystem|[Ff]ilesystem has been shut down)",
-            _named("kernel.read_only"),
-        ),
-        (rf"BTRFS.*\(device {_DEV}.*\): forced readonly", _named("kernel.read_only")),
-        (
-            r"(?:NMI )?(?:watchdog: )?(?:BUG: )?soft lockup - CPU#\d+ stuck for \d+s! "
-            r"\[(?P<comm>[^\]]{0,64}?):(?P<pid>\d{1,9})\]",
-            _named("kernel.lockup", "soft lockup"),
-        ),
-        (
-            r"(?:NMI )?watchdog: Watchdog detected hard LOCKUP on cpu",
-            _named("kernel.lockup", "hard lockup"),
-        ),
-        (
-            r"INFO: task (?P<comm>.{0,64}):(?P<pid>\d{1,9}) blocked for more than \d+ seconds",
-            _named("kernel.lockup", "hung task"),
-        ),
-        (
-            r"(?:rcu: )?INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls? on",
-            _named("kernel.lockup", "rcu stall"),
-        ),
-        (r"Kernel panic - not syncing", _named("kernel.lockup", "panic")),
-        (
-            r"(?P<comm>[^\[\]]{1,64})\[(?P<pid>\d{1,9})\]: segfault at [0-9a-f]+ ip ",
-            _named("kernel.segfault"),
-        ),
-        (
-            r"traps: (?P<comm>[^\[\]]{1,64})\[(?P<pid>\d{1,9})\] "
-            r"(?:general protection|trap [\w ]+|invalid opcode)",
-            _named("kernel.segfault"),
-        ),
-        (
-            r"mce: \[Hardware Error\]: (?:Machine check|CPU \d+: Machine Check)",
-            _named("kernel.hardware_error", "machine check"),
-        ),
-        (
-            r"EDAC [\w ]*MC\d+: \d+ UE ",
-            _named("kernel.hardware_error", "uncorrected memory error"),
-        ),
-        (r"EDAC [\w ]*MC\d+: \d+ CE ", _named("kernel.hardware_error", "corrected memory error")),
-        (
-            r"(?:\{\d+\})?\[Hardware Error\]: event severity: (?:fatal|recoverable)",
-            _named("kernel.hardware_error", "uncorrected hardware error"),
-        ),
-        (
-            r"(?:Memory failure: 0x[0-9a-f]+: (?:recovery action|Killing|Sending SIGBUS))",
-            _named("kernel.hardware_error", "memory page failed"),
-        ),
-        (
-            rf"(?:pcieport |nvidia |mlx5_core |nvme )?{_DEV}: (?:AER: )?PCIe Bus Error: "
-            r"severity=Uncorrect",
-            _named("kernel.hardware_error", "uncorrected PCIe error"),
-        ),
-        (
-            rf"mlx5_core {_DEV}(?: \S+)?: (?:Port: \d+ Link DOWN|Link down)",
-            _named("kernel.link_down"),
-        ),
-    )
+_PATTERNS: tuple[tuple[str, Make], ...] = (
+    (
+        r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<xid>\d{1,4})\b"
+        r"(?:, pid='?(?P<pid>\d+|<unknown>)'?)?(?:, name=(?P<comm>[^,]{1,60}))?",
+        _xid,
+    ),
+    (
+        r"NVRM: (?:(?:The NVIDIA )?GPU (?:at )?(?:PCI:)?"
+        r"(?P<dev>[0-9a-fA-F:]{4,13}[0-9a-fA-F.]{2,4}):? "
+        r".{0,200}?)?(?:GPU has )?fallen off the bus",
+        _named("kernel.gpu_lost"),
+    ),
+    (
+        r"(?:(?:Memory cgroup )?[Oo]ut of memory(?: \([^)]*\))?: )?"
+        r"Killed process (?P<pid>\d{1,9}),? \((?P<comm>.{0,64}?)\)",
+        _killed,
+    ),
+    (
+        r"(?:Memory cgroup out of memory|Out of memory): Kill process (?P<pid>\d{1,9}) "
+        r"\((?P<comm>.{0,64}?)\) score",
+        _killed,
+    ),
+    (
+        r"oom-kill:constraint=.*?,task=(?P<comm>.{0,64}?),pid=(?P<pid>\d{1,9}),uid=",
+        _killed,
+    ),
+    (r"oom_reaper: reaped process (?P<pid>\d{1,9}) \((?P<comm>.{0,64}?)\)", _killed),
+    (
+        r"(?:blk_update_request: |print_req_error: )?"
+        rf"(?:I/O error|critical (?:medium|target|space allocation) error), dev {_DEV},? ",
+        _io,
+    ),
+    (rf"Buffer I/O error on (?:dev(?:ice)? ){_DEV}, ", _io),
+    (rf"EXT[234]-fs error \(device {_DEV}\)", _io),
+    (rf"EXT[234]-fs \({_DEV}\): .*(?:I/O error|failed to convert|Delayed block alloc)", _io),
+    (rf"JBD2: .*(?:I/O error|Error -?\d+).*? (?:on|for) {_DEV}", _io),
+    (rf"XFS \({_DEV}\): .*(?:I/O error|[Cc]orruption (?:detected|of in-memory))", _io),
+    (rf"BTRFS (?:error|critical) \(device {_DEV}", _io),
+    (rf"nvme {_DEV}: .*(?:timeout|controller is down|I/O Error|Device not ready)", _io),
+    (rf"nfs: server {_DEV} not responding", _named("kernel.io_error")),
+    (
+        r"(?:Lustre|LustreError): .*?(?P<dev>[\w.-]{1,60}): Connection to .* was lost",
+        _named("kernel.io_error"),
+    ),
+    (
+        rf"EXT[234]-fs (?:error )?\((?:device )?{_DEV}\): Remounting filesystem read-only",
+        _named("kernel.read_only"),
+    ),
+    (
+        rf"XFS \({_DEV}\): .*(?:Shutting down filesystem|[Ff]ilesystem has been shut down)",
+        _named("kernel.read_only"),
+    ),
+    (rf"BTRFS.*\(device {_DEV}.*\): forced readonly", _named("kernel.read_only")),
+    (
+        r"(?:NMI )?(?:watchdog: )?(?:BUG: )?soft lockup - CPU#\d+ stuck for \d+s! "
+        r"\[(?P<comm>[^\]]{0,64}?):(?P<pid>\d{1,9})\]",
+        _named("kernel.lockup", "soft lockup"),
+    ),
+    (
+        r"(?:NMI )?watchdog: Watchdog detected hard LOCKUP on cpu",
+        _named("kernel.lockup", "hard lockup"),
+    ),
+    (
+        r"INFO: task (?P<comm>.{0,64}):(?P<pid>\d{1,9}) blocked for more than \d+ seconds",
+        _named("kernel.lockup", "hung task"),
+    ),
+    (
+        r"(?:rcu: )?INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls? on",
+        _named("kernel.lockup", "rcu stall"),
+    ),
+    (r"Kernel panic - not syncing", _named("kernel.lockup", "panic")),
+    (
+        r"(?P<comm>[^\[\]]{1,64})\[(?P<pid>\d{1,9})\]: segfault at [0-9a-f]+ ip ",
+        _named("kernel.segfault"),
+    ),
+    (
+        r"traps: (?P<comm>[^\[\]]{1,64})\[(?P<pid>\d{1,9})\] "
+        r"(?:general protection|trap [\w ]+|invalid opcode)",
+        _named("kernel.segfault"),
+    ),
+    (
+        r"mce: \[Hardware Error\]: (?:Machine check|CPU \d+: Machine Check)",
+        _named("kernel.hardware_error", "machine check"),
+    ),
+    (
+        r"EDAC [\w ]*MC\d+: \d+ UE ",
+        _named("kernel.hardware_error", "uncorrected memory error"),
+    ),
+    (r"EDAC [\w ]*MC\d+: \d+ CE ", _named("kernel.hardware_error", "corrected memory error")),
+    (
+        r"(?:\{\d+\})?\[Hardware Error\]: event severity: (?:fatal|recoverable)",
+        _named("kernel.hardware_error", "uncorrected hardware error"),
+    ),
+    (
+        r"(?:Memory failure: 0x[0-9a-f]+: (?:recovery action|Killing|Sending SIGBUS))",
+        _named("kernel.hardware_error", "memory page failed"),
+    ),
+    (
+        rf"(?:pcieport |nvidia |mlx5_core |nvme )?{_DEV}: (?:AER: )?PCIe Bus Error: "
+        r"severity=Uncorrect",
+        _named("kernel.hardware_error", "uncorrected PCIe error"),
+    ),
+    (
+        rf"mlx5_core {_DEV}(?: \S+)?: (?:Port: \d+ Link DOWN|Link down)",
+        _named("kernel.link_down"),
+    ),
 )
+
+# Words of which every rule has one: most lines have none, and the rules are dear to compile.
+_WORTH = re.compile(
+    r"Xid|fallen off|[Kk]ill|oom|[Ee]rror|EXT\d|JBD2|XFS|BTRFS|nvme|nfs:|Lustre|lock ?up|LOCKUP"
+    r"|blocked for|stall|panic|segfault|traps:|EDAC|Memory failure|mlx5"
+)
+
+
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], Make], ...]:
+    return tuple((re.compile(pattern), make) for pattern, make in _PATTERNS)

@@ -7,16 +7,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainwarden.evidence import commands, discovery, openfiles, proctable
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.lineage import Past, Sighting, launcher_state, ranks_in
 from trainwarden.evidence.proctable import Proc
-from trainwarden.evidence.vitals import Vitals, sample, slope
 from trainwarden.records.base import isoformat
 from trainwarden.records.hostile import clean, mask_command
 from trainwarden.records.observation import Observation, Place, SourceReport, Trust
+
+if TYPE_CHECKING:
+    from trainwarden.evidence.vitals import Vitals
 
 MAX_DETAILED = 24
 """Processes reported one by one; the job's sums are over all."""
@@ -80,11 +82,12 @@ class ProcessSource:
         gone = past.gone(table)
         restarted = past.sightings and family and not any(past.knows(proc) for proc in family)
         living = [proc for proc in family if not proc.zombie]
+        vitals: dict[int, Vitals] = {}
         if living:
+            from trainwarden.evidence.vitals import sample
+
             vitals = sample(living, self.window, self.samples)
             living = [proc for proc in living if vitals[proc.pid].alive]
-        else:
-            vitals = {}
         account.alive(living, gone, target.pids)
         # Single ones first: who asks for the latest of a quantity is given the job's sum.
         account.each(living, vitals)
@@ -218,6 +221,8 @@ class _Account:
         self.add("process.alive", False, pid=pid or zombie, text=told)
 
     def sums(self, living: Sequence[Proc], vitals: Mapping[int, Vitals], past: Past) -> None:
+        from trainwarden.evidence.vitals import slope
+
         lead = living[0].pid
         known = [vitals[proc.pid] for proc in living]
         rss = sum(vital.rss[-1][1] for vital in known if vital.rss)

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 MAX_ARGUMENTS = 512
 MAX_ARGUMENT = 4096
@@ -33,7 +35,7 @@ class Proc:
     @property
     def zombie(self) -> bool:
         """Ended, but not yet waited for by its parent."""
-        return self.status in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return self.status in ("zombie", "dead")
 
 
 Table = Mapping[int, Proc]
@@ -49,6 +51,8 @@ def read_table() -> dict[int, Proc]:
             if name.isdigit() and (proc := _read_linux(name, booted)):
                 table[proc.pid] = proc
         return table
+    import psutil
+
     for process in psutil.process_iter():
         if proc := read_proc(process):
             table[proc.pid] = proc
@@ -58,16 +62,17 @@ def read_table() -> dict[int, Proc]:
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _KERNEL_THREAD = 0x00200000
 _STATUS = {
-    "R": psutil.STATUS_RUNNING,
-    "S": psutil.STATUS_SLEEPING,
-    "D": psutil.STATUS_DISK_SLEEP,
-    "T": psutil.STATUS_STOPPED,
-    "t": psutil.STATUS_TRACING_STOP,
-    "Z": psutil.STATUS_ZOMBIE,
-    "X": psutil.STATUS_DEAD,
-    "x": psutil.STATUS_DEAD,
-    "I": psutil.STATUS_IDLE,
+    "R": "running",
+    "S": "sleeping",
+    "D": "disk-sleep",
+    "T": "stopped",
+    "t": "tracing-stop",
+    "Z": "zombie",
+    "X": "dead",
+    "x": "dead",
+    "I": "idle",
 }
+"""As psutil names them, which itself is only imported where something lives."""
 
 
 def _read_linux(pid: str, booted: float) -> Proc | None:
@@ -114,6 +119,8 @@ def _arguments(pid: str) -> tuple[str, ...]:
 
 def read_proc(process: psutil.Process) -> Proc | None:
     """The row of one process, or None where it is gone or a kernel thread."""
+    import psutil
+
     try:
         with process.oneshot():
             status, ppid = process.status(), process.ppid()
@@ -171,6 +178,8 @@ def ancestors(table: Table, pid: int) -> list[Proc]:
 
 def open_for_writing(pid: int) -> list[tuple[int, str]] | None:
     """File descriptors and paths of the regular files a process writes; None where not told."""
+    import psutil
+
     try:
         files = psutil.Process(pid).open_files()
     except (psutil.Error, OSError, ValueError):
@@ -212,6 +221,8 @@ def writes_to(pid: int, wanted: Container[tuple[int, int]]) -> bool:
 
 def environment(pid: int, names: Iterable[str]) -> dict[str, str] | None:
     """The named variables a process was started with, and no others; None where not told."""
+    import psutil
+
     try:
         environ = psutil.Process(pid).environ()
     except (psutil.Error, OSError, ValueError):
@@ -251,6 +262,14 @@ def boot() -> tuple[str, float]:
         identity = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         identity = ""
+    if sys.platform == "linux":
+        try:
+            lines = Path("/proc/stat").read_text().splitlines()
+            return identity, float(next(line for line in lines if line.startswith("btime"))[6:])
+        except (OSError, ValueError, StopIteration):
+            return identity, 0.0
+    import psutil
+
     try:
         return identity, psutil.boot_time()
     except (psutil.Error, OSError, RuntimeError):
