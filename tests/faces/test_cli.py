@@ -13,6 +13,7 @@ import yaml
 from support.answers import make_job, write_log
 from support.cli import COMMAND, answer, call
 from trainwarden.faces.cli import COMMANDS, cli
+from trainwarden.records.session import STEPS
 
 STATUS_CODES = {"HEALTHY": 0, "WARNING": 10, "UNCERTAIN": 20, "CRITICAL": 30}
 READING_STEPS = (
@@ -209,6 +210,14 @@ def test_replay_has_the_fixed_shape(tmp_path: Path) -> None:
     assert told["coverage"]
     assert all(0 <= share <= 1 for share in told["coverage"].values())
     assert not (tmp_path / "monitoring-logs").exists()
+
+
+def test_step_prints_the_text_of_a_step() -> None:
+    for number, name in enumerate(STEPS, 1):
+        done = call("step", str(number))
+        assert done.returncode == 0
+        assert done.stdout.startswith(f"# Step {number}: {name}")
+    assert call("step", "10").returncode == 2
 
 
 def test_jobs_and_probe_answer_on_any_machine(tmp_path: Path) -> None:

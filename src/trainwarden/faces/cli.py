@@ -31,6 +31,7 @@ COMMANDS = {
     "jobs": "looking",
     "read": "looking",
     "probe": "looking",
+    "step": "looking",
 }
 
 EPILOG = """\b

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainwarden.errors import Refusal
+from trainwarden.errors import Refusal, Trouble
 from trainwarden.faces.common import emit_json, json_option, root_option, table
 from trainwarden.records.hostile import clean
 
@@ -151,3 +151,19 @@ def probe(root: Path, as_json: bool) -> None:
         ]
         if rows:
             click.echo(table(rows))
+
+
+@click.command()
+@click.argument("number", type=click.IntRange(1, 9))
+def step(number: int) -> None:
+    """What a step asks of whoever does it: its text, as an analyst is to read it."""
+    click.echo(_step_text(number), nl=False)
+
+
+def _step_text(number: int) -> str:
+    """The text from the package, or from the source tree that the package is run from."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "steps", package.parents[1] / "steps"):
+        for path in folder.glob(f"{number}-*.md"):
+            return path.read_text(encoding="utf-8")
+    raise Trouble("the step texts are not installed: reinstall trainwarden")
