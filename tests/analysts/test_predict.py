@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwarden.analysts.rules import RulesAnalyst
-from trainwarden.analysts.rules.predict import LEVEL, predict
+from trainwarden.analysts.rules.predict import LEVEL, LONGEST, predict
 from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Reading
 from trainwarden.metrics.schedule import learning_rate_at
@@ -86,13 +86,16 @@ def test_first_session_from_the_config_alone() -> None:
     assert low == 0
     assert math.log(50257) < high < 1.5 * math.log(50257)
     assert bounds(made["learning_rate"])[1] == pytest.approx(3e-4, rel=0.02)
-    assert {"process.alive", "gpu.power_share", "log.ended"} <= set(made)
+    assert {"process.alive", "log.ended"} <= set(made)
+    assert "gpu.power_share" not in made
     assert made["loss"].level == LEVEL
+    made = by_name(predict(briefing(TrainingFacts(precision="bf16"))))
+    assert "gpu.power_share" in made
 
 
 def test_first_session_without_any_fact_is_one_sided() -> None:
     made = by_name(predict(briefing(TrainingFacts())))
-    assert (made["step"].low, made["step"].high) == (1, None)
+    assert bounds(made["step"]) == (0, LONGEST)
     assert (made["loss"].low, made["loss"].high) == (0, None)
     learning = by_name(predict(briefing(TrainingFacts(task="rl"))))
     assert "reward" in learning
@@ -223,4 +226,38 @@ def test_any_history_gives_predictions(
 ) -> None:
     past = reading(ended, total, loss=values, learning_rate=values)
     made = by_name(predict(briefing(TrainingFacts(), 30, (past,), samples)))
-    assert {"step", "gpu.power_share", "process.alive", "log.ended"} <= set(made)
+    assert {"step", "log.ended"} <= set(made)
+
+
+def test_nothing_is_said_of_the_process_when_the_run_may_just_have_ended() -> None:
+    past = reading(loss=curve(90), total=1000)
+    looks = [
+        sample(0, 500, **{"host.memory_available": 8e9}),
+        sample(10, 900, **{"host.memory_available": 6e9, "gpu.power": {"GPU 0": 80.0}}),
+    ]
+    made = by_name(predict(briefing(TrainingFacts(), 12.2, (past,), looks)))
+    assert "process.alive" not in made
+    assert made["host.memory_available"].low == 1.5e9
+    assert "gpu.power_share" in made
+    assert {p.level for p in made.values()} <= {0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
+
+
+def test_a_log_that_says_finished_without_a_plan_may_go_on() -> None:
+    past = reading("finished", loss=curve(100))
+    looks = [sample(0, 500), sample(10, 1000)]
+    made = by_name(predict(briefing(TrainingFacts(), 20, (past,), looks)))
+    assert {"finished", "running"} <= set(made["log.ended"].one_of or ())
+    low, high = bounds(made["step"])
+    assert (low, high > 1200) == (1000, True)
+
+
+def test_policy_losses_may_be_negative_and_accuracies_are_shares() -> None:
+    rng = np.random.default_rng(2)
+    noise = [float(v) for v in np.abs(rng.normal(0, 0.02, 60))]
+    past = reading(loss=noise, kl=noise, reward=curve(60), eval_accuracy=[0.9, 0.95, 0.97, 0.98])
+    looks = [sample(10, 300), sample(20, 600)]
+    made = by_name(predict(briefing(TrainingFacts(), 30, (past,), looks)))
+    assert bounds(made["loss"])[0] < 0
+    assert bounds(made["eval_accuracy"])[1] <= 1
+    plain = reading(loss=noise)
+    assert bounds(by_name(predict(briefing(TrainingFacts(), 30, (plain,), looks)))["loss"])[0] >= 0

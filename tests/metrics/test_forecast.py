@@ -191,3 +191,24 @@ def test_coverage_on_real_logs() -> None:
                 held.append(expected.low <= points[target].value <= expected.high)
     assert len(held) >= 20
     assert sum(held) / len(held) >= 0.9
+
+
+def test_what_is_positive_stays_so_and_what_is_signed_need_not() -> None:
+    rng = np.random.default_rng(3)
+    points = [(i, float(v)) for i, v in enumerate(np.exp(rng.normal(0, 0.4, 120)))]
+    positive, signed = forecast(points, 160), forecast(points, 160, signed=True)
+    assert positive is not None
+    assert signed is not None
+    assert positive.low > 0 > signed.low
+
+
+def test_shares_stay_between_zero_and_one() -> None:
+    rising = [(i, 1 - 0.5 * 0.9**i) for i in range(60)]
+    expected = forecast(rising, 75, share=True)
+    assert expected is not None
+    assert 0.9 < expected.low < expected.high <= 1
+    # One look at a beginning tells little of where an accuracy goes, and no factor of it.
+    first = forecast([(10, 0.004)], 20, share=True)
+    assert first is not None
+    assert first.low == 0
+    assert first.high > 0.3

@@ -6,7 +6,8 @@ the series' own history, for what was then still to come at the same relative di
 (rolling-origin evaluation, as in R. Hyndman and G. Athanasopoulos, "Forecasting: principles and
 practice", ch. 5.10). Their mixture, weighted by how well each did, gives the centre; the quantile
 of the mixture's own errors, raised for the few independent origins there are (as in split
-conformal prediction) and joined with the predictors' disagreement, gives the width.
+conformal prediction) and joined with the predictors' disagreement, gives the width. A short
+history's width comes from the differences of values as far apart, as Student's t has it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ PREDICTORS = (
 ORIGINS = 24
 BLOCKS = 24
 """Longer windows are gathered into so many blocks before a line is fitted."""
+LEAST = 9
+"""Fewer equal values (or shares) than this do not show at nine tenths that they stay so."""
+FEW_ORIGINS = 14
+"""With fewer back-tests than this, differences of values as far apart count, too."""
+PRIOR_CHANGE = 0.17
+"""Relative change to the next look where nothing is known of it: a rule of thumb, given the weight
+of `PRIOR_WEIGHT` observations."""
+PRIOR_WEIGHT = 2.0
+LEAST_CHANGE = 0.002
+"""No interval is narrower than this share of the value on either side."""
 PRIOR_SPREAD = 0.12
 """Relative spread of a run's rate from check to check where nothing is known of it: a rule of
 thumb, given the weight of two observations."""
@@ -76,7 +87,8 @@ def printed_precision(values: Iterable[float]) -> float:
         decimals = mantissa.partition(".")[2]
         return 10.0 ** (int(exponent or 0) - (0 if decimals == "0" else len(decimals)))
 
-    return min((unit(value) for value in values if math.isfinite(value)), default=1e-12)
+    # A zero looks the same however it is printed.
+    return min((unit(value) for value in values if math.isfinite(value) and value), default=1e-12)
 
 
 def current(points: Pairs) -> tuple[Array, Array]:
@@ -171,35 +183,41 @@ def _backtest(x: Array, y: Array, ratio: float) -> tuple[Array, Array, int]:
     return np.array(errors), np.array(weights), len(origins)
 
 
-def forecast(points: Pairs, at_step: float, level: float = 0.9) -> Interval | None:
-    """Where the metric's value printed at about `at_step` should be, with probability `level`.
+def _by_lag(x: Array, y: Array, at: float, level: float, unit: float) -> float:
+    """How far the value at `at` may lie from the last one, by what values as far apart did.
 
-    `points` are (step, value, …) in order of arrival; NaN and infinities are left out. The result
-    is for a single observed value, noise included, and is never without width: a constant series
-    gets that of its printed precision. An `at_step` at or before the last step means the next
-    value. None where there is no finite point.
+    Early values count less. `unit` is the size of `y` that `PRIOR_CHANGE` is a share of.
     """
     import numpy as np
 
-    x, y = current(points)
-    n = len(x)
-    if n == 0:
-        return None
-    if n > 600:
-        thinned = np.arange(0, n, n // 400 + 1)
-        kept = np.unique(np.concatenate([thinned, np.arange(n - 100, n)]))
-        x, y = x[kept], y[kept]
-    gap = float(np.median(np.diff(x))) if n > 1 else 1.0
-    # Distances are relative to the run's length so far, counted from one gap before its start.
-    start = float(x[0]) - gap
-    x, at = x - start, max(at_step, float(x[-1]) + min(gap, 1.0)) - start
+    spread, weight = PRIOR_CHANGE * unit, PRIOR_WEIGHT
+    if len(x) > 1:
+        ahead = max(1.0, (at - float(x[-1])) / float(np.median(np.diff(x))))
+        lag = int(min(ahead, max(1, len(x) // 2)))
+        moved = np.abs(y[lag:] - y[:-lag])
+        weights = 0.8 ** np.arange(len(moved))[::-1]
+        total = float(weights.sum())
+        # 1.25 times the mean deviation is the standard deviation of a normal distribution.
+        seen = 1.25 * float(weights @ moved) / total * min(ahead / lag, 4) ** 0.25
+        spread = math.hypot(math.sqrt(weight) * spread, math.sqrt(total) * seen)
+        weight += total
+        spread /= math.sqrt(weight)
+    return t_quantile(level, weight) * spread
+
+
+def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -> Interval:
+    """The forecast on the scale of `y`, `x` counted from the run's start; `unit` as in `_by_lag`.
+
+    Without `unit`, the size of the values is.
+    """
+    import numpy as np
+
     ratio = at / float(x[-1])
-    precision = 0.5 * printed_precision(y[-20:]) + 1e-9 * abs(float(y[-1]))
     errors, weights, origins = _backtest(x, y, ratio)
-    if len(weights) < 3:
-        center = float(y[-1])
-        half = 1.5 * float(np.ptp(y)) + (0.5 if n <= 3 else 0.3) * abs(center)
-        basis = f"last value, wide for want of history ({n} points): a rule of thumb"
+    few = _by_lag(x, y, at, level, float(np.abs(y).mean()) if unit is None else unit)
+    if origins < 3:
+        center, half = float(y[-1]), few
+        basis = f"last value, wide for want of history ({len(y)} points): partly a rule of thumb"
     else:
         score = np.abs(errors) @ weights / weights.sum()
         share = 1 / (score + 0.02 * score.min() + 1e-15) ** 3
@@ -217,16 +235,75 @@ def forecast(points: Pairs, at_step: float, level: float = 0.9) -> Interval | No
         independent = max(1.0, len(missed) / inflation(share @ errors, 1))
         half = float(missed[order][at_rank]) * (1 + 1 / math.sqrt(min(independent, origins)))
         # Half a per cent of the run's range at the least: noiseless curves bend, too.
-        half = max(math.hypot(half, 2 * disagreement), 0.005 * float(np.ptp(y)))
+        half = max(math.hypot(half, 1.3 * disagreement), 0.005 * float(np.ptp(y)))
+        if origins < FEW_ORIGINS:
+            half = max(half, few)
         kind, part = PREDICTORS[int(np.argmin(score))]
         basis = (
-            f"own history of {n} points to step {x[-1] + start:g}, mostly {kind} over its last "
-            f"{part:.0%}; width from {origins} back-tests at {ratio:.3g} times the distance"
+            f"own history of {len(y)} points, mostly {kind} over its last {part:.0%}; width from "
+            f"{origins} back-tests at {ratio:.3g} times the distance"
         )
-    # What was never negative in the run is not expected to become so.
-    least = 0.0 if float(y.min()) >= 0 else -math.inf
-    center = max(center, least)
-    return Interval(max(center - half - precision, least), center + half + precision, center, basis)
+    half = max(half, LEAST_CHANGE * (abs(center) if unit is None else unit))
+    return Interval(center - half, center + half, center, basis)
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, 700.0))
+
+
+def forecast(
+    points: Pairs,
+    at_step: float,
+    level: float = 0.9,
+    *,
+    signed: bool = False,
+    share: bool = False,
+) -> Interval | None:
+    """Where the metric's value printed at about `at_step` should be, with probability `level`.
+
+    `points` are (step, value, …) in order of arrival; NaN and infinities are left out. The result
+    is for a single observed value, noise included, and is never without width. What was never
+    negative is not expected to become so, unless it is `signed`; what was always positive is also
+    looked at on a log scale, and that counts where it
+    is clearly narrower, or where zero would be reached. A `share` stays between 0 and 1.
+    An `at_step` at or before the last step means the next value. None where there is no finite
+    point.
+    """
+    import numpy as np
+
+    x, y = current(points)
+    n = len(x)
+    if n == 0:
+        return None
+    if n > 600:
+        thinned = np.arange(0, n, n // 400 + 1)
+        kept = np.unique(np.concatenate([thinned, np.arange(n - 100, n)]))
+        x, y = x[kept], y[kept]
+    last = float(y[-1])
+    precision = 0.5 * printed_precision(y[-20:])
+    if n >= 3 and float(np.ptp(y)) == 0:
+        half = (0.02 if n < LEAST else 0.001) * abs(last) or precision
+        return Interval(last - half, last + half, last, f"constant over {n} points")
+    gap = float(np.median(np.diff(x))) if n > 1 else 1.0
+    # Distances are relative to the run's length so far, counted from one gap before its start.
+    start = float(x[0]) - gap
+    x, at = x - start, max(at_step, float(x[-1]) + min(gap, 1.0)) - start
+    lowest = -math.inf if signed or float(y.min()) < 0 else 0.0
+    share = share and lowest == 0 and float(y.max()) <= 1
+    highest = 1.0 if share else math.inf
+    found = _interval(x, y, at, level, 1.0 if share else None)
+    # The few first values of an accuracy may be next to nothing: no factor tells what follows.
+    if lowest == 0 and float(y.min()) > 0 and not (share and n < LEAST):
+        log = _interval(x, np.log(y), at, level, 1.0)
+        low, high, center = (_exp(bound) for bound in (log.low, log.high, log.center))
+        # Near zero an even interval on the plain scale would go below it and be cut off.
+        if high - low < (1.3 if found.low <= 0 else 0.9) * (found.high - max(found.low, 0.0)):
+            found = Interval(low, high, center, log.basis + ", on a log scale")
+    center = min(max(found.center, lowest), highest)
+    # Rounded values lie up to half a digit off.
+    low = max(min(found.low, center - precision), lowest)
+    high = min(max(found.high, center + precision), highest)
+    return Interval(low, high, center, found.basis)
 
 
 def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
@@ -253,7 +330,8 @@ def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
     squares = [math.log(b / a) ** 2 for a, b in itertools.pairwise(moving)]
     spread = math.sqrt((2 * PRIOR_SPREAD**2 + sum(squares)) / (2 + len(squares)))
     reach = t_quantile(level, 2 + len(squares)) * spread
-    low = 0.0 if rates[-1] == 0 else math.exp(middle - reach)
+    # Pauses and ends slow a run down; nothing speeds it up so much.
+    low = 0.0 if rates[-1] == 0 else math.exp(middle - 1.5 * reach)
     return Rate(low, math.exp(middle + reach), math.exp(middle), len(rates))
 
 

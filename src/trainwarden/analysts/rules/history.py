@@ -44,6 +44,10 @@ class History:
     """(unix seconds, step) of each session that saw a step, in order of time."""
     resident: list[tuple[float, float]] = field(default_factory=list)
     """(unix seconds, bytes of the job's processes)."""
+    available: list[float] = field(default_factory=list)
+    """Free memory of the host in bytes, at each session that saw it."""
+    has_gpu: bool = False
+    """Whether the latest session that looked at the machine saw a GPU."""
 
     @classmethod
     def of(cls, briefing: Briefing) -> History | None:
@@ -54,6 +58,11 @@ class History:
         history = cls(readings, briefing.facts)
         for row in briefing.state.monitor.samples if briefing.state else []:
             when = unix_seconds(row.get("time"))
+            free = row.get("host.memory_available")
+            if isinstance(free, (int, float)) and 0 < free < math.inf:
+                history.available.append(float(free))
+                # A session that saw the host saw its GPUs, too.
+                history.has_gpu = any(key.startswith("gpu.") for key in row)
             for key, rows in (("step", history.looks), ("rss", history.resident)):
                 value = row.get(key)
                 if when is None or isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -69,6 +78,11 @@ class History:
         if ended == "finished" and total and 0 < self.last_step < 0.9 * total:
             return "running"
         return ended
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run had come to its planned end."""
+        return bool(self.total) and self.last_step >= 0.9 * (self.total or 0)
 
     @property
     def main(self) -> Reading:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainwarden.analysts.rules.history import History, planned_steps, spacing
+from trainwarden.analysts.rules.life import life, machine, power
+from trainwarden.analysts.rules.rates import rate_at
 from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.forecast import Interval, forecast, printed_precision
-from trainwarden.metrics.indicator import Indicator, key_indicator
-from trainwarden.metrics.schedule import learning_rate_at
+from trainwarden.metrics.indicator import (
+    Indicator,
+    direction_of,
+    is_reinforcement,
+    key_indicator,
+)
 from trainwarden.metrics.series import Series
+from trainwarden.procedure.foresight import NOT_LEARNING
 from trainwarden.procedure.roles import Briefing
 from trainwarden.records.hostile import clean
 from trainwarden.records.prediction import Calibration, Prediction
@@ -39,30 +46,10 @@ METRICS = (
 )
 """What is predicted where the run logs it, the key indicator before all."""
 MOST = 14
+LONGEST = 1e8
+"""Steps that hardly any run makes, those that count frames included: a rule of thumb."""
 ABOVE_CHANCE = 1.3
 """How far above a uniform guess an untrained model's loss may be: a rule of thumb."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A learning-rate schedule with its numbers."""
-
-    name: str
-    peak: float
-    total: float | None
-    warmup: float
-    minimum: float
-
-    def at(self, step: float) -> float:
-        """The rate at a step; NaN where the schedule cannot tell."""
-        value = learning_rate_at(step, self.peak, self.total, self.warmup, self.name, self.minimum)
-        return math.nan if value is None else value
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} schedule, peak {self.peak:g}, warm-up {self.warmup:g}, "
-            f"total {self.total or 0:g}, minimum {self.minimum:g},"
-        )
 
 
 def predict(briefing: Briefing) -> tuple[Prediction, ...]:
@@ -82,11 +69,11 @@ def _source(facts: TrainingFacts, name: str) -> str:
 def _from_config(briefing: Briefing) -> Iterator[Prediction]:
     facts = briefing.facts
     total = planned_steps(facts)
-    basis = "no planned length is known: a run that is watched has made a step"
+    basis = "no planned length is known; runs seldom count so many steps: a rule of thumb"
     if total is not None:
         which = "max_steps" if facts.max_steps else "epochs"
         basis = f"planned length {total} steps ({_source(facts, which)})"
-    yield Prediction(quantity="step", low=0 if total else 1, high=total, level=LEVEL, basis=basis)
+    yield Prediction(quantity="step", low=0, high=total or LONGEST, level=LEVEL, basis=basis)
     indicator = key_indicator({}, facts, _guidance(briefing))
     yield _first_learning(indicator)
     if facts.learning_rate and facts.learning_rate > 0:
@@ -96,23 +83,14 @@ def _from_config(briefing: Briefing) -> Iterator[Prediction]:
     yield Prediction(quantity="log.ended", one_of=ended, level=LEVEL, basis=basis)
     basis = "a run that is to be watched is taken to have a process: nothing of it was seen yet"
     yield Prediction(quantity="process.alive", one_of=(True,), level=0.8, basis=basis)
-    yield _power()
+    if (facts.world_size or 1) > 1 or re.search("16|8", facts.precision or ""):
+        # More than one rank, or numbers that hardly anything but a GPU is trained with.
+        yield power()
 
 
 def _guidance(briefing: Briefing) -> str | None:
     said = briefing.state.monitor.user_guidance if briefing.state else []
     return briefing.header.job.guidance or (said[-1] if said else None)
-
-
-def _power() -> Prediction:
-    return Prediction(
-        quantity="gpu.power_share",
-        low=0.0,
-        high=1.05,
-        level=0.95,
-        basis="rated power: between idle and the enforced limit, which is held to within some "
-        "per cent; what share this run draws is not known beforehand",
-    )
 
 
 def _first_learning(indicator: Indicator) -> Prediction:
@@ -134,16 +112,6 @@ def _first_learning(indicator: Indicator) -> Prediction:
         return Prediction(quantity=name, low=0.0, level=LEVEL, basis=basis)
     basis = "nothing of its scale is known before the first reading: any finite number"
     return Prediction(quantity=name, low=-1e12, high=1e12, level=LEVEL, basis=basis)
-
-
-def _configured(facts: TrainingFacts, total: int | None) -> Schedule | None:
-    if not facts.learning_rate:
-        return None
-    warmup = facts.warmup_steps
-    if warmup is None:
-        warmup = math.ceil((facts.warmup_ratio or 0.0) * total) if total else 0
-    name = facts.schedule or "linear"
-    return Schedule(name, facts.learning_rate, total, warmup, facts.min_learning_rate or 0.0)
 
 
 def _first_learning_rate(facts: TrainingFacts) -> Prediction:
@@ -171,18 +139,22 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
     calibration = briefing.state.monitor.calibration if briefing.state else {}
     ended = history.ended
     step, paced = history.step_at(now)
-    if ended == "finished":
+    if ended == "finished" and history.complete:
         last = history.last_step
         step = Interval(last, last, last, f"the log had ended as finished at step {last:g}")
         paced = True
-    elif ended in {"crashed", "interrupted"}:
+    elif ended in {"finished", "crashed", "interrupted"}:
         remark = f"; the log had ended as {ended}, so that it may stay at {history.last_step:g}"
         step = Interval(history.last_step, step.high, step.center, step.basis + remark)
     high = float(math.ceil(step.high)) if paced else history.total
+    low = float(math.floor(step.low))
+    if high is None and low <= 0:
+        # With no end known and no step seen, a lower bound alone could not miss.
+        high = LONGEST
     yield Prediction(
         quantity="step",
-        low=math.floor(step.low),
-        high=None if high is None else max(high, math.floor(step.low)),
+        low=low,
+        high=None if high is None else max(high, low),
         level=LEVEL,
         basis=step.basis,
     )
@@ -190,22 +162,28 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
     indicator = key_indicator(names, facts, _guidance(briefing))
     evaluated = sorted(name for name in names if name.startswith("eval_"))
     chosen = dict.fromkeys((indicator.quantity, *METRICS, *evaluated))
-    count = 0
+    reinforcement = is_reinforcement(names, facts.task)
+    count, learnt = 0, False
     for name in chosen:
         series = history.series(name)
         if series is None or count >= MOST:
             continue
-        expected = _metric(series, step, stays=ended != "running" and ended != "unknown")
+        signed = _may_be_negative(series, reinforcement)
+        expected = _metric(series, step, stays=ended not in {"running", "unknown"}, signed=signed)
         if expected is not None:
+            learnt = learnt or not NOT_LEARNING.fullmatch(name)
             count += 1
             yield _widened(expected, calibration.get(name))
-    if not count:
+    if not learnt:
         # Nothing of learning was logged so far; what the config says of it still holds.
         yield _first_learning(indicator)
-    rate = _learning_rate(history, facts, step)
+    rate = rate_at(history, facts, step)
     if rate is not None:
-        yield _widened(rate, calibration.get("learning_rate"))
-    yield from _life(history, step, paced)
+        made = Prediction(
+            quantity="learning_rate", low=rate.low, high=rate.high, level=LEVEL, basis=rate.basis
+        )
+        yield _widened(made, calibration.get("learning_rate"))
+    yield from life(history, step, paced)
     resident = forecast(history.resident, now, LEVEL) if history.resident else None
     if resident is not None and ended != "finished":
         last_bytes = history.resident[-1][1]
@@ -224,10 +202,10 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
             ),
             calibration.get("process.rss"),
         )
-    yield _power()
+    yield from machine(history)
 
 
-def _metric(series: Series, step: Interval, stays: bool) -> Prediction | None:
+def _metric(series: Series, step: Interval, stays: bool, signed: bool = False) -> Prediction | None:
     """One metric at the step expected; `stays` where the log may have ended for good."""
     if series.last is None:
         return None
@@ -254,9 +232,12 @@ def _metric(series: Series, step: Interval, stays: bool) -> Prediction | None:
     else:
         # The last value printed at or before the step: sparse metrics lag behind it.
         at = [last.step + max(1, (s - last.step) // gap) * gap for s in _range(step)]
-        said = [f for target in dict.fromkeys(at) if (f := forecast(points, target, LEVEL))]
-        if not said:
-            return None
+        share = _is_share(series.name)
+        said = [
+            found
+            for target in dict.fromkeys(at)
+            if (found := forecast(points, target, LEVEL, signed=signed, share=share))
+        ]
         low, high = min(f.low for f in said), max(f.high for f in said)
         if stays or step.low < last.step + gap:
             low, high = min(low, kept.low), max(high, kept.high)
@@ -278,118 +259,28 @@ def _metric(series: Series, step: Interval, stays: bool) -> Prediction | None:
     )
 
 
+_SIGNED = re.compile(r"loss|kl|entropy|reward|return|score|advantage|margin")
+_POSITIVE = re.compile(
+    r"loss$|perplexity|time|per_second|norm|mfu|memory|acc|entropy|learning_rate|loss_scale"
+)
+
+
+def _may_be_negative(series: Series, reinforcement: bool) -> bool:
+    """Whether values below 0 may come, though none did so far."""
+    if reinforcement and _SIGNED.search(series.name):
+        return True
+    return series.count < 20 and not (_POSITIVE.search(series.name) or _is_share(series.name))
+
+
+def _is_share(name: str) -> bool:
+    """Whether the name is of something between 0 and 1, such as an accuracy."""
+    return direction_of(name) == "increase" and not re.search(
+        "reward|return|score|elo|psnr|margin|r2|spearman|pearson|matthews", name
+    )
+
+
 def _range(step: Interval) -> tuple[float, float, float]:
     return step.low, step.center, step.high
-
-
-def _schedules(history: History, facts: TrainingFacts, series: Series) -> Iterator[Schedule]:
-    """The config's schedule, then what usual schedules would be with the peak that was logged."""
-    configured = _configured(facts, history.total)
-    if configured is not None and facts.schedule:
-        yield configured
-    points = series.finite()
-    top = max(points, key=lambda point: point.value)
-    falling = [point for point in points if point.step > top.step and point.value < top.value]
-    if history.total is None or len(falling) < 8 or points[-1].value > 0.995 * top.value:
-        return
-    minima = {facts.min_learning_rate or 0.0, 0.0, 0.1 * top.value}
-    for name in ("linear", "cosine"):
-        for least in sorted(minima):
-            yield Schedule(name, top.value, history.total, max(0.0, top.step - 1), least)
-
-
-def _learning_rate(history: History, facts: TrainingFacts, step: Interval) -> Prediction | None:
-    series = history.series("learning_rate")
-    points = series.finite()[-200:] if series else []
-    if series is None or not points:
-        return None
-    for schedule in _schedules(history, facts, series) if len(points) >= 8 else ():
-        errors = sorted(abs(schedule.at(point.step) - point.value) for point in points)
-        error = errors[int(0.9 * (len(errors) - 1))]
-        # It counts where it tells what was logged, but for one printed step more or less.
-        if error > 0.01 * schedule.peak:
-            continue
-        reach = history.cadence + 1
-        low, high = max(0.0, step.low - reach), step.high + reach
-        values = [schedule.at(low + (high - low) * k / 64) for k in range(65)]
-        slack = 1.5 * error + 1e-4 * schedule.peak
-        return Prediction(
-            quantity="learning_rate",
-            low=max(0.0, min(values) - slack),
-            high=max(values) + slack,
-            level=LEVEL,
-            basis=clean(
-                f"{schedule} between steps {low:.0f} and {high:.0f}, which tells the "
-                f"{len(points)} latest logged rates to within {error:.2g}"
-            ),
-        )
-    expected = _metric(series, step, stays=history.ended in {"crashed", "interrupted"})
-    if expected is None or expected.low is None or expected.high is None:
-        return expected
-    last = points[-1].value
-    if len(points) < 4:
-        most = max(10 * last, expected.high) if not facts.learning_rate else facts.learning_rate
-        remark = "; a warm-up may be under way, so up to " + (
-            "the config's peak" if facts.learning_rate else "ten times as much: a rule of thumb"
-        )
-        update = {
-            "low": 0.0,
-            "high": max(1.01 * most, expected.high),
-            "basis": expected.basis + remark,
-        }
-        return expected.model_copy(update=update)
-    if last > points[len(points) // 2].value and last >= 0.999 * max(p.value for p in points):
-        # A warm-up ends, and nothing logged tells when.
-        remark = "; it rises, and such a warm-up may end any time, to stay or to fall slowly"
-        update = {"low": min(expected.low, 0.9 * last), "basis": expected.basis + remark}
-        return expected.model_copy(update=update)
-    return expected
-
-
-def _life(history: History, step: Interval, paced: bool) -> Iterator[Prediction]:
-    """Whether the run has ended by now, as its log and its processes will tell."""
-    ended, total = history.ended, history.total
-    end = None if total is None else total - history.cadence - 1
-    looks = max(1, len(history.looks))
-    if ended == "finished":
-        yield Prediction(
-            quantity="log.ended", one_of=(ended,), level=0.95, basis="it had when last read"
-        )
-        basis, alive, level = "the log had ended as finished", False, 0.8
-    elif ended in {"crashed", "interrupted"}:
-        yield Prediction(
-            quantity="log.ended",
-            one_of=(ended, "running"),
-            level=LEVEL,
-            basis="as when last read, or started again",
-        )
-        basis, alive, level = f"the log had ended as {ended}", False, 0.7
-    elif not paced or end is None or step.high < end:
-        # Laplace's rule of succession: it went on at each of so many looks.
-        level = min(0.95, (looks + 1) / (looks + 2))
-        yield Prediction(
-            quantity="log.ended",
-            one_of=("running", "unknown")
-            if end is not None
-            else ("running", "unknown", "finished"),
-            level=level,
-            basis=f"it ran at {looks} looks and is not due to end by now"
-            if paced and end is not None
-            else f"it ran at {looks} looks; when it is due to end is not known",
-        )
-        basis, alive = "the run is not known to be due to end by now", True
-    else:
-        due = step.low >= end
-        yield Prediction(
-            quantity="log.ended",
-            one_of=("finished",) if due else ("running", "unknown", "finished"),
-            level=0.7 if due else LEVEL,
-            basis=f"step {step.low:g} to {step.high:g} of {total}: "
-            + ("due to have ended" if due else "may have ended by now"),
-        )
-        basis, alive = f"step {step.low:g} to {step.high:g} of {total} expected by now", not due
-        level = 0.7 if due else 0.5
-    yield Prediction(quantity="process.alive", one_of=(alive,), level=level, basis=basis)
 
 
 def _widened(prediction: Prediction, record: Calibration | None) -> Prediction:
@@ -403,10 +294,15 @@ def _widened(prediction: Prediction, record: Calibration | None) -> Prediction:
     factor = min(3.0, 1 + 4 * short)
     extra = (prediction.high - prediction.low) * (factor - 1) / 2
     low = prediction.low - extra
+    if prediction.low >= 0:
+        low = max(low, prediction.low / factor)
+    high = prediction.high + extra
+    if _is_share(prediction.quantity) and prediction.low >= 0 and prediction.high <= 1:
+        high = min(high, 1.0)
     return prediction.model_copy(
         update={
-            "low": max(0.0, low) if prediction.low >= 0 else low,
-            "high": prediction.high + extra,
+            "low": low,
+            "high": high,
             "basis": f"{prediction.basis}; {factor:.2g} times as wide, since only {record.held} of "
             f"{seen} earlier ones held",
         }
