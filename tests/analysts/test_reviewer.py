@@ -73,6 +73,35 @@ def test_what_another_source_says_is_not_looked_for_in_the_config(
     assert all(check.passed for check in told.checks if check.name == "criteria")
 
 
+@pytest.mark.parametrize(
+    ("line", "value", "found"),
+    [
+        ("16707,2124.37,-71.2,300,306,5013504,0.46", 5013504, True),
+        ("16707,2124.37,-71.2,300,306,5013504,0.46", 306, True),
+        ("tokens: 1,234,567 | loss 2.25", 1234567, True),
+        ("loss 2.25 at 33 ms", 0.033, True),
+        ("loss 2.25 at 33 ms", 2.5, False),
+        ("   > loss_disc: 2.9 (2.9)\n   > loss_gen: 22.05973", 22.05973, True),
+        ("   > loss_disc: 2.9 (2.9)\n   > loss_gen: 22", 22.0, False),
+    ],
+)
+def test_numbers_are_found_as_logs_print_them(
+    tmp_path: Path, line: str, value: float, found: bool
+) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("first line\n" + line + "\nlast line\n")
+    place = Place(file=str(log), offset=11)
+    item = Observation(
+        id="E1", quantity="loss", value=value, source="log", trust=Trust.LOG, place=place
+    )
+    told = reread(item)
+    assert told is not None
+    assert told.agrees is found
+    assert not found or could_agree(item, told.found)
+    step = reread(item.model_copy(update={"quantity": "step", "value": 98765}))
+    assert step is None, "a step that no line prints was counted"
+
+
 def test_what_the_reviewer_reads_again_can_agree() -> None:
     alive = Observation(
         id="E1",

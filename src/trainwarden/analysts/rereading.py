@@ -16,7 +16,13 @@ from trainwarden.records.review import Reread
 WINDOW = 64 * 1024
 """Bytes read around a place when it is read again."""
 
-NUMBER = re.compile(rb"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf)")
+NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf)")
+_GROUPED = re.compile(rb"(?<![\d,.])[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])")
+_FAILED = re.compile(
+    rb"(?i)error|exception|traceback|killed|abort|fault|fatal|signal|exit|oom|out of memory|cancel"
+)
+BLOCK = 2_000
+"""Bytes behind a line that may belong to it, where values are printed one a line."""
 _FACTORS = (1.0, 1e-3, 1e3, 1e6, 1e9, 1e-2, 60.0, 3600.0, 2.0**10, 2.0**20, 2.0**30)
 """Units in which a run may have printed what is kept in base units."""
 
@@ -57,9 +63,13 @@ def line_at(path: Path, offset: int) -> bytes | None:
             window = file.read(WINDOW)
     except OSError:
         return None
-    line = re.split(rb"[\r\n]", window.lstrip(b"\r\n"), maxsplit=1)[0]
-    # A document without lines for its values (a JSON tree, a table) is searched a little further.
-    return line if len(NUMBER.findall(line)) > 1 else window[:2_000]
+    return re.split(rb"[\r\n]", window.lstrip(b"\r\n"), maxsplit=1)[0]
+
+
+def _block_at(path: Path, offset: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(BLOCK)
 
 
 def _reread_line(item: Observation, path: Path, offset: int) -> Reread | None:
@@ -70,21 +80,32 @@ def _reread_line(item: Observation, path: Path, offset: int) -> Reread | None:
     how = f"bytes from {offset} of {path.name}, searched for the number"
     if isinstance(item.value, str):
         if item.text is None:
-            return None
+            failed = item.value in {"crashed", "interrupted"} and _FAILED.search(line)
+            how = f"bytes from {offset} of {path.name}, searched for the words of a failure"
+            return (
+                Reread(observation=item.id, found=item.value, agrees=True, how=how)
+                if failed
+                else None
+            )
         words = re.findall(rb"[A-Za-z]{4,}", line)
         agrees = not words or any(word.decode() in item.text for word in words[:40])
         return Reread(observation=item.id, found=item.value, agrees=agrees, how=how)
     if isinstance(item.value, bool):
         return None
-    found = closest(line, float(item.value))
-    if found is None:
-        return Reread(observation=item.id, found=None, agrees=False, how=how)
-    return Reread(observation=item.id, found=found, agrees=True, how=how)
+    value = float(item.value)
+    found = closest(line, value)
+    if found is None and len(re.sub(r"e.*|\D", "", f"{value:.9g}").strip("0")) >= 4:
+        # Four digits in a row are no chance, on whichever line of a block they stand.
+        found = closest(_block_at(path, offset), value)
+    if found is None and item.quantity == "step":
+        # Where no line prints its step, lines were counted, and there is nothing to read again.
+        return None
+    return Reread(observation=item.id, found=found, agrees=found is not None, how=how)
 
 
 def closest(line: bytes, wanted: float) -> float | None:
     """The number in a line that is `wanted`, in whatever unit it was printed."""
-    for text in NUMBER.findall(line):
+    for text in [*NUMBER.findall(line), *_GROUPED.findall(line)]:
         try:
             number = float(text.replace(b",", b""))
         except ValueError:
