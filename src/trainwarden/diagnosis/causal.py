@@ -98,6 +98,9 @@ def _settle(view: View, findings: list[Finding]) -> list[Finding]:
                 finding.kind == "stall" and finding.confidence > 0.7
             ):
                 finding = _recast(finding, Role.CASCADE)
+                if all(c.kind == "user_cancelled" for c in causes):
+                    # Ended as somebody wished, so no worse than the wish.
+                    finding = finding.model_copy(update={"severity": causes[0].severity})
             elif finding.kind == "user_cancelled" and any(
                 c.severity is Severity.CRITICAL and c.kind not in ("nan_loss",) for c in causes
             ):

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-TIMES = 14
+TIMES = 28
 """Decay times of the grid, spread evenly in their logarithm."""
-JUMPS = 1
-"""Downward jumps that the free curve may have: a new epoch, or a cut of the learning rate."""
+VISIBLE = 3.0
+"""Scatters that a downward jump of the free curve must be high: a new epoch, a cut of the rate."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def find_stop(steps: Array, values: Array, stops: list[float], least: float) -> 
     span = float(clock[-1])
     if span <= 0 or len(steps) < 20:
         return None
-    times = np.geomspace(max(span / len(steps), span / 400), 30 * span, TIMES)
+    times = np.geomspace(max(span / len(steps), span / 400), 6 * span, TIMES)
     weights = np.ones(len(values))
     if float(values.min()) > 0:
         width = max(1, len(values) // 20)
@@ -128,14 +128,18 @@ def find_stop(steps: Array, values: Array, stops: list[float], least: float) -> 
     if best is None or free - best[0] < least * best[0] / len(values):
         return None
     error, stop, found, left = best
-    # Only now the dearer question: would a free curve with a jump do as well?
-    taken: list[float] = []
-    for _ in range(JUMPS):
-        left_over, jump = min((fit(clock, [*taken, place])[0], place) for place in stops)
-        free, taken = min(free, left_over), [*taken, jump]
     n = len(values)
     pairs = np.diff(target)
     local = max(1.4826 * float(np.median(np.abs(pairs))) / math.sqrt(2), 1e-12)
+    # Only now the dearer question: would a free curve with a jump that can be seen do as well?
+    edge = 4
+    sides = np.median(np.lib.stride_tricks.sliding_window_view(target, edge), axis=1)
+    steepest = float(steps[int(np.argmax(sides[:-edge] - sides[edge:])) + edge])
+    for place in (*stops, steepest):
+        jumped, coefficients, _ = fit(clock, [place])
+        height = float(coefficients[-1]) * float(weights[steps < place][-1])
+        if jumped < free and height >= VISIBLE * local:
+            free = jumped
     variance = error / max(1, n - 4)
     after = clock >= stop - steps[0]
     gain = (free - error) / variance / inflation(left[after] - float(left[after].mean()), 1)

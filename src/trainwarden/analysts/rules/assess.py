@@ -62,7 +62,13 @@ def _status(
     writer: Writer, indicator: KeyIndicator, judged: Judged, measured: bool, early: bool
 ) -> Status:
     loud = writer.loud
-    if any(f.severity is Severity.CRITICAL for f in loud) or writer.ended == "crashed":
+    survived = [
+        f
+        for f in writer.briefing.findings
+        if f.severity is Severity.INFO and "Training went on after it" in f.summary
+    ]
+    crashed = writer.ended == "crashed" and not (survived and not loud)
+    if any(f.severity is Severity.CRITICAL for f in loud) or crashed:
         return Status.CRITICAL
     if loud or writer.ended == "interrupted":
         return Status.WARNING
