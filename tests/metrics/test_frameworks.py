@@ -295,6 +295,45 @@ LOGS: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, Point, Point]]]]
         {"last_step": 40},
         {"loss": (40, (1, 2.98), (40, 2.2)), "eval_loss": (40, (1, 3.08), (40, 2.3))},
     ),
+    "rsl-rl": (
+        "".join(
+            f"{'#' * 80}\n                      \x1b[1m Learning iteration {i}/500 \x1b[0m\n\n"
+            "                       Computation: 29696 steps/s (collection: 2.8s, learning 0.5s)\n"
+            f"                    Mean surrogate loss: {loss(i)}\n"
+            f"                            Mean reward: {i}.5\n{'-' * 80}\n"
+            f"                        Total timesteps: {1536 * i}\n"
+            "                         Iteration time: 3.31s\n\n"
+            for i in EVERY
+        ),
+        {"last_step": 40, "total_steps": 500, "ended": "running", "runs": 1},
+        {"loss": (40, (1, 2.98), (40, 2.2)), "reward": (40, (1, 1.5), (40, 40.5))},
+    ),
+    "ignite": (
+        lines("Epoch[1], Iter[{i}] Loss: {l}", *EVERY)
+        + "Training Results - Epoch[1] Avg accuracy: 0.97 Avg loss: 0.09\n"
+        + "Validation Results - Epoch[1] Avg accuracy: 0.96 Avg loss: 0.08\n",
+        {"last_step": 40},
+        {"loss": (40, (1, 2.98), (40, 2.2)), "eval_loss": (1, (40, 0.08), (40, 0.08))},
+    ),
+    "values after bars": (
+        "".join(
+            f"Epoch {e} [Train]: 100%|███| 20/20 [00:42<00:00,  3.48it/s] loss: {loss(e)}\n"
+            f"Epoch {e} [Val]: 100%|███| 5/5 [00:07<00:00] loss: 1.{e}, acc: 92.5%\n"
+            for e in (1, 2)
+        ),
+        {"last_step": 40},
+        {"loss": (2, (20, 2.98), (40, 2.96)), "eval_accuracy": (2, (20, 0.925), (40, 0.925))},
+    ),
+    "shares called by their phase": (
+        lines("Epoch [{i}/100] Loss: {l} | Train: 8.5% | Test: 11.5%", *EVERY),
+        {"last_step": 40, "total_steps": 100},
+        {"loss": (40, (1, 2.98), (40, 2.2)), "eval_accuracy": (40, (1, 0.115), (40, 0.115))},
+    ),
+    "a counter in brackets": (
+        lines("[{i:>6}/100000] loss: {l}, lr: 1.0e-04, 12s elapsed", *EVERY),
+        {"last_step": 40, "total_steps": 100_000},
+        {"loss": (40, (1, 2.98), (40, 2.2))},
+    ),
     "what a model wrote": (
         lines("iter {i}: loss {l}, time 40.12ms", *EVERY)
         + "Step 1: Find the total cost: 3 * 5 = 15. What is the loss: 3?\nThe loss: 7 of the man\n"

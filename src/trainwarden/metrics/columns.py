@@ -110,6 +110,9 @@ class Columns:
     def get(self, original: str, phase: str | None, unit: str = "") -> Column | None:
         """The column of a name; None where there are too many already."""
         meaning, own = canonical(original, "eval" if phase == "eval" else None)
+        if unit == "%" and not meaning.known and meaning.name in {"loss", "eval_loss"}:
+            # Epoch 1/5 | Loss: 0.9 | Train: 64.2% | Test: 61.9%
+            meaning = meaning._replace(name=meaning.name.replace("loss", "accuracy"))
         if phase == "summary" and own == "eval":
             phase = "eval"
         key = (original, "summary" if phase == "summary" else (own or phase))
@@ -206,6 +209,7 @@ class Columns:
         return [
             {
                 "key": list(key),
+                "name": column.meaning.name,
                 "promotable": column.promotable,
                 "steady": column.steady,
                 "series": column.series.to_json(),
@@ -220,6 +224,7 @@ class Columns:
         for item in state:
             original, phase = item["key"]
             meaning, _own = canonical(original, "eval" if phase == "eval" else None)
+            meaning = meaning._replace(name=str(item["name"]))
             series = Series.from_json(item["series"])
             flags = (bool(item["promotable"]), bool(item["steady"]))
             column = Column(series.original, phase, meaning, series, [], [], *flags)

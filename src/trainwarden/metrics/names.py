@@ -39,7 +39,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " current_steps optimizer_step optim_step opt_step training_step number_of_steps"
         " | iter iteration iterations it itr update updates train_iter"
         " training_iteration_step iter_num boosting_iteration"
-        " | batch batch_idx _step"
+        " | batch batch_idx _step episode"
         " | training_iteration time/iterations round tree trees boosting_round",
     ),
     "total_steps": (

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import accumulate
 from typing import Any
 
-from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats import LineFormat, builtin_formats
-from trainwarden.metrics.formats.base import Line, Pair, Row
+from trainwarden.metrics.formats.base import Line, Row
 from trainwarden.metrics.formats.markers import mark
 from trainwarden.metrics.journal import Journal
 from trainwarden.metrics.lines import ESCAPES, moment, strip
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Ending, Event, Reading
 from trainwarden.metrics.recorder import SECTION_WORDS, Recorder
+from trainwarden.metrics.saved import PLAIN, STATE_VERSION, Memory, dump, restore
 from trainwarden.metrics.templates import Shapes
-from trainwarden.metrics.tracker import Tracker
 from trainwarden.metrics.values import to_float
 
-STATE_VERSION = 2
 LINE_CAP = 1 << 20
 """Longer lines are skipped and noted."""
 _BINARY = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
@@ -40,25 +36,6 @@ MAX_IGNORED = 5000
 _STREAK = 8
 """Lines of one shape in a row after which more are looked for at once."""
 _BATCH = 512
-_PLAIN = ("_offset", "_lines", "_skipping", "_in_traceback")
-
-
-class _Memory(dict[str, object]):
-    """What formats remember of a log, and whether they touched it since that was last asked."""
-
-    touched = False
-
-    def __setitem__(self, key: str, value: object) -> None:
-        self.touched = True
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        self.touched = True
-        super().__delitem__(key)
-
-    def pop(self, key: str, *default: Any) -> Any:
-        self.touched = self.touched or key in self
-        return super().pop(key, *default)
 
 
 class LogReader:
@@ -85,7 +62,7 @@ class LogReader:
         self._sticky: Any = None
         """The format that a next line of its kind is offered first."""
         self._recorder = Recorder()
-        self._memory = _Memory()
+        self._memory = Memory()
         self._ignored: set[str] = set()
         """Lines that say nothing, digits made 0, as far as the memory is what it is now."""
         self._offset = 0
@@ -451,10 +428,10 @@ class LogReader:
 
     def _copy(self) -> LogReader:
         other = LogReader(self.file, self.formats, self.use_templates)
-        for name in _PLAIN:
+        for name in PLAIN:
             setattr(other, name, getattr(self, name))
         other._recorder = self._recorder.copy()
-        other._memory = _Memory(
+        other._memory = Memory(
             (key, list(value) if isinstance(value, list) else value)
             for key, value in self._memory.items()
         )
@@ -463,22 +440,7 @@ class LogReader:
 
     def to_state(self) -> dict[str, Any]:
         """Everything as plain JSON-able data; `from_state` goes on exactly there."""
-        recorder = self._recorder
-        return {
-            "version": STATE_VERSION,
-            "file": self.file,
-            "plain": {name: getattr(self, name) for name in _PLAIN},
-            "held": base64.b64encode(self._held).decode("ascii"),
-            "tracker": recorder.tracker.to_state(),
-            "ending": asdict(recorder.ending),
-            "section": recorder.section,
-            "block": [
-                [row.format, [list(pair[:3]) for pair in row.pairs], offset, time, rank]
-                for row, offset, time, rank in recorder.block
-            ],
-            "memory": self._memory,
-            "journal": self._journal.to_state(),
-        }
+        return dump(self)
 
     @classmethod
     def from_state(
@@ -488,19 +450,7 @@ class LogReader:
         if state["version"] != STATE_VERSION:
             raise ValueError(f"reading state of version {state['version']!r}")
         reader = cls(str(state["file"]), formats)
-        for name in _PLAIN:
-            setattr(reader, name, state["plain"][name])
-        reader._held = base64.b64decode(state["held"])
-        recorder = reader._recorder
-        recorder.tracker = Tracker.from_state(state["tracker"])
-        recorder.ending = EndingWatch(**state["ending"])
-        recorder.section = state["section"]
-        recorder.block = [
-            (Row(format_, [Pair(*pair) for pair in pairs], kind="partial"), offset, time, rank)
-            for format_, pairs, offset, time, rank in state["block"]
-        ]
-        reader._memory = _Memory(state["memory"])
-        reader._journal = Journal.from_state(state["journal"])
+        restore(reader, state)
         return reader
 
 

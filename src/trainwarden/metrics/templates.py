@@ -16,6 +16,8 @@ _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(NUMBER)
 MAX_TEMPLATES = 24
 FEW = 12
+LARGEST = 500
+"""Numbers of a line beyond which a pattern would be too dear to make."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,8 +25,6 @@ class Template:
     """A pattern whose groups are the digits of a row's pairs in order, and the time before them."""
 
     pattern: re.Pattern[str]
-    lines: re.Pattern[str]
-    """The pattern for whole lines of a longer text."""
     head: str
     """What every such line begins with."""
     row: Row
@@ -33,6 +33,8 @@ class Template:
     key: Any
     """Rows of one key mean the same."""
     successor: Template | None = None
+    lines: re.Pattern[str] | None = None
+    """The pattern for whole lines of a longer text, made when it is first needed."""
 
 
 class Shapes:
@@ -72,6 +74,8 @@ class Shapes:
                 break
             n += 1
         # No part of a pattern matches an end of line: as many matches as lines means each one.
+        if last.lines is None:
+            last.lines = re.compile(f"^{last.pattern.pattern}$", re.MULTILINE)
         found = last.lines.findall("\n".join(texts[:n]))
         if len(found) == n:
             return found if last.pattern.groups > 1 else [(text,) for text in found]
@@ -85,12 +89,14 @@ class Shapes:
 
     def learn(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
         """Make a template of a parsed line, unless shapes of this log hardly ever come back."""
-        if row.phase == "summary" or (self._compiled > 64 and self._hits < 4 * self._compiled):
+        size = len(row.pairs) + len(row.loose) + len(row.free)
+        spent = self._compiled > 64 and self._hits < 4 * self._compiled
+        if row.phase == "summary" or spent or size > LARGEST:
             return
         template = compile_template(line, row, time_span)
         if template is None or template.pattern.fullmatch(line.text) is None:
             return
-        self._compiled += 1
+        self._compiled += 1 + size // 16  # what it cost, roughly
         self._templates.insert(0, template)
         del self._templates[MAX_TEMPLATES:]
         if self.last is not None:
@@ -133,13 +139,10 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
     parts.append(_literal(line.text[position:]))
     try:
         compiled = re.compile("".join(parts))
-        lines = re.compile(f"^{''.join(parts)}$", re.MULTILINE)
     except re.error:
         return None
     rank = line.rank if row.rank is None else row.rank
-    return Template(
-        compiled, lines, head.split("  ")[0], row, time_span is not None, rank, key_of(row)
-    )
+    return Template(compiled, head.split("  ")[0], row, time_span is not None, rank, key_of(row))
 
 
 def _loose(digits: str) -> str:

@@ -271,7 +271,7 @@ class Tracker:
                 self.bars = {k: v for k, v in self.bars.items() if k == self.main_bar}
             bar = self.bars[key] = Bar(total=total, n=-1.0)
         epoch = places.get("epoch")
-        moved = n != bar.n
+        moved = n != bar.n or (epoch is not None and epoch != bar.epoch)
         if n < bar.n:
             if bar.n >= bar.total or (epoch is not None and epoch != bar.epoch):
                 bar.base += bar.total

@@ -6,15 +6,16 @@ import re
 from typing import ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Row
-from trainwarden.metrics.formats.pairs import scan
+from trainwarden.metrics.formats.pairs import acceptable
+from trainwarden.metrics.formats.scan import scan
 from trainwarden.metrics.values import to_float
 
 _COUNT = r"\d+(?:\.\d+)?[kMG]?"
 _TQDM = re.compile(
     rf"(?<![\d.])(?:(?P<pct>\d{{1,3}})%\|(?P<bar>[^|]*)\|\s*)?"
     rf"(?P<n>{_COUNT})(?:it)?/(?P<total>{_COUNT})(?:it)?\s*"
-    r"\[(?P<elapsed>[\d:?]+|\d+ days?, [\d:]+)<(?P<eta>[^,\]]{1,24}),\s*"
-    r"(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?\]"
+    r"\[(?P<elapsed>[\d:?]+|\d+ days?, [\d:]+)<(?P<eta>[^,\]]{1,24})"
+    r"(?:,\s*(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?)?(?:\]|(?=wandb:))"
 )
 _UNBOUND = re.compile(
     r"(?:^|\s)(?P<n>\d+)it \[(?P<elapsed>[\d:]+), *"
@@ -29,6 +30,9 @@ _KERAS = re.compile(
 )
 _KERAS_QUIET = re.compile(r"(?P<n>\d+)/(?P<total>\d+) - \d+m?s(?P<rest>(?: - .*)?)\Z")
 _KERAS_EPOCH = re.compile(r"^\s*Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$")
+_EVALUATION = re.compile(
+    r"(?i)(?:^|[^a-z])(?:val|valid|validation|eval|evaluat\w*|test\w*)(?![a-z])"
+)
 _BYTES = re.compile(r"[kMG]?i?B/s")
 _SUFFIX = re.compile(r"[kMG]")
 _EPOCH_LABEL = re.compile(r"\b[Ee]poch:?\s*\[?(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?")
@@ -47,11 +51,16 @@ class Tqdm:
         match = _TQDM.search(text, line.start) or _PROGRESS.search(text, line.start)
         if match is None:
             return self._unbound(line)
-        if _BYTES.search(match["rate"]):
+        if match["rate"] and _BYTES.search(match["rate"]):
             return Row(self.name, [], kind="bar", label="download", rest=_rest(text, match.end()))
         label = text[line.start : match.start()].strip(" :|\t")
         general = re.sub(r"\d+", "#", label)[:80]
         row = Row(self.name, [], kind="bar", label=general, rest=_rest(text, match.end()))
+        if row.rest is not None and _EVALUATION.search(label):
+            # Validation: 100%|██| 19/19 [00:08<00:00] loss: 0.28
+            values, _loose, words = scan(text, row.rest)
+            if values and acceptable(values, words, text[row.rest :].strip()):
+                row.more, row.rest = (Row("text", values, "eval"),), None
         pairs = row.pairs
         if found := _EPOCH_LABEL.search(text, line.start, match.start()):
             pairs.append(Pair("epoch", float(found["epoch"]), "", found.span("epoch")))
@@ -65,7 +74,8 @@ class Tqdm:
             ]
         pairs.append(Pair("step", to_float(match["n"]), "", match.span("n")))
         pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
-        pairs += _rate(match["rate"], match.start("rate"))
+        if match["rate"]:
+            pairs += _rate(match["rate"], match.start("rate"))
         if match.re is _TQDM:
             row.free.append((*match.span("elapsed"), r"[^<\]\n]*"))
             row.free.append((*match.span("eta"), r"[^,\]\n]*"))
@@ -92,7 +102,8 @@ class Tqdm:
 
 
 def _rest(text: str, end: int) -> int | None:
-    return end if text[end:].strip() else None
+    rest = text[end:].lstrip()
+    return len(text) - len(rest) if rest else None
 
 
 def _rate(text: str, start: int) -> list[Pair]:

@@ -79,6 +79,10 @@ class LineFormat(Protocol):
 
     A format keeps no state of its own but what `memory` holds, plain data of one log that is
     saved and restored with the reader (a table's header).
+
+    An exclusive format may also have `run(texts, memory)`, which takes the first of many lines
+    that are like the first one at once: that line's row and the numbers of each pair, a column
+    each, or None where they had better be parsed one by one.
     """
 
     name: ClassVar[str]

@@ -1,0 +1,249 @@
+"""Named numbers of a line: `key: value`, `key=value`, `key value`, with any separators between."""
+
+from __future__ import annotations
+
+import re
+
+from trainwarden.metrics.formats.base import Pair
+from trainwarden.metrics.names import canonical
+from trainwarden.metrics.values import NUMBER, to_float
+
+_UNIT = (
+    r"(?:[kMGT]?(?:tokens?|toks?|samples?|images?|imgs?|steps?|iters?|it|sequences?|seqs?|"
+    r"examples?|words?|records?|batch(?:es)?)\s?(?:/\s?(?:s|secs?|seconds?|step|GPU|gpu))+\b"
+    r"|(?:s|ms|sec)/(?:it|iter|step|batch|epoch)\b|[KMGT]i?B\b|ms\b|us\b|ns\b|secs?\b|seconds?\b"
+    r"|s\b|mins?\b|%|[kKM](?![A-Za-z])|it\b|BPC\b|bits\b|TFLOPS?\b|TFLOP/s\b)"
+)
+_SCAN = re.compile(
+    rf"""
+    (?P<opaque>
+        \d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T _]\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d+)?)?Z?
+      | \b(?:\d+\s+days?,\s*)?\d+:\d\d(?::\d\d)?(?:\.\d+)?(?!\w)
+      | \b0x[0-9a-fA-F]+\b | \b\d+(?:\.\d+){{2,}}
+      | (?<=\()[-+]?(?:{NUMBER})z\)
+    )
+  | (?<![\w.@/\-+\\])
+    (?P<wrap>(?:(?:np|numpy|torch|jnp)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray)\(\s*\[?\s*)?
+    (?P<num>{NUMBER})
+    (?P<of>\s*/\s*(?P<total>\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w.]*/|\d))?
+    (?P<unit>\s?{_UNIT})?
+    (?![A-Za-z_\d])
+    """,
+    re.VERBOSE,
+)
+_ENDWRAP = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*\)")
+_SEP = re.compile(r"(?P<sep>\s*(?:[:=]|->|\bis\b|\|)\s*|\s+|\.{3,}\s*|)[\[(\"'{]*\s*\Z")
+_CUT = re.compile(
+    r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\((?![^()]*\)$)|\)(?=\s)|\.\s|\s{3,}|^-\s"
+)
+_FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z")
+_TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
+_NOT_HERE = re.compile(
+    r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro"
+    r"|skipped|last|best|remaining|until|next|decay)\b"
+)
+_SINCE = re.compile(r"(?i)\b(?:total|elapsed|wall|eval|val|load\w*)\b")
+_OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
+LONGEST = 120
+"""Characters that a name may have, words before it included."""
+_STATISTIC = re.compile(r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta)\b")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_BY_UNIT = {
+    "%": "",
+    "it": "",
+}
+_OF_EVAL = re.compile(r"\s*\[\s*(\d+)\s*/\s*(\d+)")
+_COUNTER = re.compile(r"\s*\[\s*")
+_NUMBERED = re.compile(r"(?i)\b(epoch|step|iter|iteration)\[\s*\Z")
+_PLACED = re.compile(r"\s*\[")
+_PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
+    ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
+)
+_AFTER = re.compile(r"\s*(?:bf16|fp16|fp32|fp8)?\s*(MFU|mfu|TFLOPS?)\b")
+_INNER = re.compile(
+    r"[\])\s:,|_-]*[\[(|:,]?\s*(?:(?:step|iter|iteration|batch|it)\s*[:=]?\s*)?\Z", re.I
+)
+_IN_KEY = re.compile(r"\)\s*[:=]")
+
+
+def scan(
+    text: str, start: int, end: int | None = None
+) -> tuple[list[Pair], list[tuple[int, int]], list[str]]:
+    """All named numbers of a line, the spans of the other digits, and the words left over."""
+    pairs: list[Pair] = []
+    loose: list[tuple[int, int]] = []
+    residual: list[str] = []
+    before = position = start
+    in_epoch, counted = False, ""
+    stop = len(text) if end is None else end
+    while match := _SCAN.search(text, position, stop):
+        position = match.end()
+        if match["opaque"] is not None:
+            loose.append(match.span())
+            gap = text[before : match.start()]
+            name, dropped = _key(gap, explicit_only=True)
+            residual += dropped
+            if name and name.lower() not in {"eta", "remaining", "elapsed", "time"}:
+                residual += _WORD.findall(name)
+            before = position
+            continue
+        begin, after_digits = match.span("num")
+        if _IN_KEY.match(text, position) and re.search(
+            r"[^\s(]\($", text[max(0, begin - 2) : begin]
+        ):
+            continue  # lr(1e-4): the number belongs to the key
+        gap = text[before : match.start()]
+        if (
+            before == start
+            and match["total"]
+            and _COUNTER.fullmatch(gap)
+            and text[position : position + 1] == "]"
+        ):
+            pairs.append(Pair("step", to_float(match["num"]), "", (begin, after_digits)))
+            pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
+            before = position = position + 1
+            continue
+        if match["wrap"]:
+            closing = _ENDWRAP.match(text, position)
+            position = closing.end() if closing else position
+        unit = (match["unit"] or "").strip()
+        value = to_float(match["num"])
+        name, dropped = _key(gap)
+        total = match["total"]
+        if not name and unit in {"", "%"} and (after := _AFTER.match(text, position)):
+            name, position = after[1], after.end()
+        if not name and counted and gap.strip() == "=":
+            name = counted  # HellaSwag: 2515/10042 = 0.2504
+            if pairs and pairs[-1].name == counted and (span := pairs.pop().span):
+                loose.append(span)
+        counted = name if total is not None and canonical(name)[0].role != "position" else ""
+        if (
+            counted
+            and text[before - 1 : before] != "="
+            and canonical(name)[0].name.endswith("accuracy")
+        ):
+            pairs.append(Pair(name, value / (to_float(total) or 1.0)))
+            position, before = match.end(), match.end()
+            continue
+        if not name and unit and unit not in _BY_UNIT:
+            name = _unit_name(unit, gap)
+        if (
+            in_epoch
+            and total is not None
+            and _INNER.search(gap)
+            and (not name or name.lower() in {"step", "iter", "batch", "train step"})
+        ):
+            pairs.append(Pair("epoch_step", value, "", (begin, after_digits)))
+            pairs.append(Pair("epoch_steps", to_float(total), "", match.span("total")))
+            in_epoch, before = False, position
+            continue
+        in_epoch = False
+        residual += dropped
+        if not name:
+            loose.append((begin, after_digits))
+            if total is not None:
+                loose.append(match.span("total"))
+            before = position
+            continue
+        if (place := _PHASES.get(name.lower())) and (
+            total is not None or (_PLACED.match(text, position) and value == int(value))
+        ):
+            # Test: [ 0/49] is where an evaluation stands; Train: 0 [ 50/1251 is an epoch.
+            if place == "eval":
+                residual.append(name)
+                loose.append((begin, after_digits))
+                if total is not None:
+                    loose.append(match.span("total"))
+                elif of := _OF_EVAL.match(text, position):
+                    loose += [of.span(1), of.span(2)]
+                    position = of.end()
+                before = position
+                continue
+            name = "step" if total is not None else "epoch"
+        meaning = canonical(name)[0].name
+        if meaning in {"step", "epoch"} and value != value:
+            loose.append((begin, after_digits))
+            before = position
+            continue
+        if meaning == "epoch":
+            in_epoch = True
+        pairs.append(Pair(name, value, unit, (begin, after_digits)))
+        if total is not None:
+            if meaning == "step":
+                pairs.append(Pair("total_steps", to_float(total), "", match.span("total")))
+            elif meaning == "epoch":
+                pairs.append(Pair("total_epochs", to_float(total), "", match.span("total")))
+            else:
+                loose.append(match.span("total"))
+        before = position
+    residual += _WORD.findall(text[before:stop])
+    return pairs, loose, residual
+
+
+def _unit_name(unit: str, gap: str) -> str:
+    """A value that has only its unit, between bars: `| 3585.97 ms |`, `| 145701 tok/s`."""
+    low = unit.lower().replace(" ", "")
+    if "/" in low:
+        return low
+    if low in {"ms", "s", "sec"} and gap.rstrip().endswith("|"):
+        return "step_time"
+    return ""
+
+
+def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
+    """The name at the end of the text before a number, and the words it leaves over."""
+    separated = _SEP.search(gap)
+    if separated is None:
+        return "", _WORD.findall(gap)
+    if numbered := _NUMBERED.search(gap):
+        return numbered[1], _WORD.findall(gap[: numbered.start()])  # Epoch[1], Iter[100]
+    sep = separated["sep"]
+    explicit = bool(sep.strip())
+    head = gap[: separated.start()]
+    if not head.strip() or (not sep and not explicit_only):
+        return "", _WORD.findall(head)
+    cut = 0
+    for found in _CUT.finditer(head):
+        # A bracket right after a name belongs to it: mAP50(B), time(s).
+        cut = found.end()
+    phrase, left = head[cut:].strip(), _WORD.findall(head[:cut])
+    left = [word for word in left if word not in {"None", "INFO"}]
+    if len(phrase) > LONGEST:
+        begin = phrase.find(" ", len(phrase) - LONGEST)
+        if begin < 0:
+            return "", left
+        left += _WORD.findall(phrase[:begin])
+        phrase = phrase[begin:].strip()
+    bare = phrase.lstrip("|#>*-./ ")
+    if "  " in bare or "\t" in bare:
+        bare = " ".join(bare.split())
+    while (shorter := _FILLER.sub("", bare)) != bare:
+        bare = shorter
+    if bare.startswith("None "):
+        bare = bare[5:].strip()
+    bare = _OF_PHASE.sub("", bare.rstrip(" ."))
+    if not bare or not (bare[0].isalpha() or bare[0] == "_"):
+        return "", left
+    if canonical(bare)[0].known or (bare.lower() in _PHASES and cut):
+        return bare, left
+    trailed = _TRAILER.sub("", bare)
+    if trailed != bare and canonical(trailed)[0].known and explicit:
+        return trailed, left
+    words = bare.split(" ")
+    for skip in range(1, len(words)):
+        shorter = " ".join(words[skip:])
+        meaning = canonical(shorter)[0]
+        if meaning.known and (explicit or skip <= 2):
+            dropped = _WORD.findall(" ".join(words[:skip]))
+            if _STATISTIC.search(" ".join(words[:skip])):
+                break  # "Std of Reward" is not the reward
+            if meaning.name == "step_time" and _SINCE.search(" ".join(words[:skip])):
+                break  # "total time" is not the step's
+            if meaning.role == "position" and _NOT_HERE.search(" ".join(words[:skip])):
+                return "", left + dropped
+            return shorter, left + dropped
+    if not explicit:
+        return "", left + _WORD.findall(bare)
+    if len(words) > 6:
+        return "", left + _WORD.findall(bare)
+    return bare, left
