@@ -35,11 +35,17 @@ def briefing(
 ) -> Briefing:
     now = BEGUN + timedelta(minutes=minutes)
     state = JobState(meta=Meta(job="j", created=BEGUN, last_updated=now))
-    state.monitor.samples = list(samples)
     header = SessionHeader(
         session="s", number=2, job=Job(id="j", guidance=guidance), analyst="rules", begun_at=now
     )
-    return Briefing(header=header, facts=facts, now=now, state=state if past else None, past=past)
+    return Briefing(
+        header=header,
+        facts=facts,
+        now=now,
+        state=state if past else None,
+        past=past,
+        samples=tuple(samples),
+    )
 
 
 def reading(ended: str = "running", total: int | None = None, **metrics: list[float]) -> Reading:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import begin, make_job, walk_to, write_log
+from support.answers import begin, find, make_job, walk_to, write_log
 from trainwarden.errors import Refusal
 from trainwarden.procedure.locate import locate
 from trainwarden.procedure.state import StateStore
@@ -41,6 +41,21 @@ def test_a_log_alone_finds_the_job_that_is_known_by_it(store: StateStore, tmp_pa
     walk_to(begin(tmp_path, job), "predict")
     found = locate(store, root=tmp_path, logs=[job.logs[0]])
     assert (found.id, found.config) == (job.id, job.config)
+
+
+def test_a_second_run_of_a_config_is_judged_by_its_own_log(
+    store: StateStore, tmp_path: Path
+) -> None:
+    job = make_job(tmp_path)
+    walk_to(begin(tmp_path, job), "done")
+    later = tmp_path / "later.log"
+    write_log(later, range(0, 100, 10))
+    found = locate(store, root=tmp_path, logs=[str(later)], config=job.config)
+    assert (found.id, found.logs) == (job.id, (str(later),))
+    session = walk_to(begin(tmp_path, found), "compare")
+    assert session.samples == (), "what an earlier run left is no history of this one"
+    assert find(session, "step").value == 90
+    assert locate(store, root=tmp_path).logs == (str(later),)
 
 
 def test_nothing_given_takes_the_only_known_job(store: StateStore, tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ class CaseFile(Ledger):
             state=self.state,
             due=self.due,
             past=self.readings() if collected is None else (),
+            samples=self.samples,
         )
         if self.latest("predict"):
             briefing.predictions = self.predictions
@@ -133,6 +134,12 @@ class CaseFile(Ledger):
             briefing.troubleshooting = Troubleshooting.model_validate(report)
         return briefing
 
+    @property
+    def samples(self) -> tuple[Mapping[str, Any], ...]:
+        """What earlier sessions left of this run: a config's earlier run logged elsewhere."""
+        rows = self.state.monitor.samples if self.state else []
+        return tuple(row for row in rows if row.get("log") in (None, *self.job.logs))
+
     def target(self) -> Target:
         """What the sources are pointed at."""
         raw, _ = read_config(self.job)
@@ -142,7 +149,7 @@ class CaseFile(Ledger):
             config=raw,
             logs=tuple(Path(log) for log in self.job.logs),
             cache_dir=self.store.readings,
-            earlier=tuple(self.state.monitor.samples) if self.state else (),
+            earlier=self.samples,
             now=self.clock,
             live=self.live,
         )
@@ -180,7 +187,7 @@ class CaseFile(Ledger):
             readings=self.readings(),
             facts=self.facts,
             comparisons=tuple(comparisons),
-            earlier=tuple(self.state.monitor.samples) if self.state else (),
+            earlier=self.samples,
             disagreements=tuple(
                 Disagreement.model_validate(item) for item in collected["disagreements"]
             ),

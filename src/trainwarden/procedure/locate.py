@@ -119,13 +119,13 @@ def _known(store: StateStore, name: str, logs: tuple[str, ...], guidance: str | 
     if state is None:
         known = ", ".join(store.known()) or "none"
         raise Refusal(note or f"no job {name} is known here; known jobs: {known}")
-    merged = tuple(dict.fromkeys((*logs, *state.meta.logs)))
     earlier = state.monitor.user_guidance
     return Job(
         id=name,
         config=state.meta.config,
         model=state.meta.model,
-        logs=merged,
+        # The logs named now are the run that is meant; an earlier run's are its history.
+        logs=logs or tuple(state.meta.logs),
         guidance=guidance or (earlier[-1] if earlier else None),
     )
 

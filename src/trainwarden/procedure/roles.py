@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Reading
@@ -34,6 +34,8 @@ class Briefing:
     state: JobState | None = None
     due: tuple[Hypothesis, ...] = ()
     past: tuple[Reading, ...] = ()
+    samples: tuple[Mapping[str, Any], ...] = ()
+    """What earlier sessions of this run left that no log keeps, oldest first."""
     predictions: tuple[Prediction, ...] = ()
     reports: tuple[SourceReport, ...] = ()
     observations: Mapping[str, Observation] = field(default_factory=dict)

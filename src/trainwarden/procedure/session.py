@@ -201,7 +201,7 @@ class Session(CaseFile):
             "reports": listed,
             "observations": _dump(observations),
             "disagreements": _dump(disagreements(observations)),
-            "sample": sample_row(reports, self.clock()),
+            "sample": sample_row(reports, self.clock()) | {"log": next(iter(self.job.logs), None)},
             "positions": positions(self.store.readings, self.job),
         }
         return self._seal("collect", content)

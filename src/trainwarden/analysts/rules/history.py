@@ -56,7 +56,7 @@ class History:
         if not any(reading.bytes for reading in readings):
             return None
         history = cls(readings, briefing.facts)
-        for row in briefing.state.monitor.samples if briefing.state else []:
+        for row in briefing.samples:
             when = unix_seconds(row.get("time"))
             free = row.get("host.memory_available")
             if isinstance(free, (int, float)) and 0 < free < math.inf:
