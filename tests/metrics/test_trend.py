@@ -15,6 +15,7 @@ from trainwarden.metrics.trend import (
     autocorrelation,
     blocks,
     mann_kendall,
+    opening_run,
     progress,
     ranks,
     sign_test,
@@ -144,3 +145,23 @@ def test_long_series_are_gathered() -> None:
     x, y = blocks([(i, i % 2) for i in range(10_001)])
     assert len(x) == len(y) == BLOCKS
     assert np.all(np.diff(x) > 0)
+
+
+@pytest.mark.parametrize("scale", [4, 6, 10])
+def test_sees_short_curves_that_fall_steeply_and_lie_flat(scale: float) -> None:
+    hits = 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(0, 0.01, 34)
+        values = 1 + 2 * np.exp(-np.arange(34) / scale) + noise
+        hits += progress(list(enumerate(values)), "decrease").verdict == "yes"
+    assert hits >= 16
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.9, 0.97])
+def test_opening_runs_are_as_rare_as_said(phi: float) -> None:
+    series = ar1(np.random.default_rng(8), 40, phi, 4000)
+    for alpha in (0.05, 0.01):
+        found = sum(opening_run(row, row[1] - row[0]) <= alpha for row in series) / len(series)
+        assert found <= alpha
+    assert opening_run([5, 4, 3, 2, 1], -1) == 2 / 2**4
+    assert opening_run([5, 6, 3, 2, 1], -1) == 1

@@ -214,7 +214,9 @@ def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -
 
     ratio = at / float(x[-1])
     errors, weights, origins = _backtest(x, y, ratio)
-    few = _by_lag(x, y, at, level, float(np.abs(y).mean()) if unit is None else unit)
+    few = 0.0
+    if origins < FEW_ORIGINS:
+        few = _by_lag(x, y, at, level, float(np.abs(y).mean()) if unit is None else unit)
     if origins < 3:
         center, half = float(y[-1]), few
         basis = f"last value, wide for want of history ({len(y)} points): partly a rule of thumb"
@@ -236,8 +238,7 @@ def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -
         half = float(missed[order][at_rank]) * (1 + 1 / math.sqrt(min(independent, origins)))
         # Half a per cent of the run's range at the least: noiseless curves bend, too.
         half = max(math.hypot(half, 1.3 * disagreement), 0.005 * float(np.ptp(y)))
-        if origins < FEW_ORIGINS:
-            half = max(half, few)
+        half = max(half, few)
         kind, part = PREDICTORS[int(np.argmin(score))]
         basis = (
             f"own history of {len(y)} points, mostly {kind} over its last {part:.0%}; width from "

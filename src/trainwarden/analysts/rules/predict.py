@@ -280,7 +280,9 @@ def _is_share(name: str) -> bool:
 
 
 def _range(step: Interval) -> tuple[float, float, float]:
-    return step.low, step.center, step.high
+    # The middle is looked at only where the ends are far apart.
+    middle = step.center if step.high > 1.3 * step.low else step.high
+    return step.low, middle, step.high
 
 
 def _widened(prediction: Prediction, record: Calibration | None) -> Prediction:
