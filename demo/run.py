@@ -220,7 +220,7 @@ def table(looks: list[Look]) -> str:
                 str(answer["step"]),
                 item.status,
                 f"{indicator['quantity']} {shown} ({indicator['direction']})",
-                f"{counts['held']} of {counts['made']} held",
+                f"{counts['held']} of {counts['made'] - counts['unobserved']} held",
                 ", ".join(item.kinds) or "none",
                 short(Path(answer["gates"])),
             )

@@ -383,3 +383,20 @@ def test_of_hundreds_of_metrics_the_key_ones_are_told(tmp_path: Path) -> None:
     assert len(report.observations) <= 150
     told = {o.quantity for o in report.observations}
     assert {"loss", "grad_norm", "reward", "critic/score/mean", "response_length/mean"} <= told
+
+
+def test_counted_lines_become_steps_where_the_config_says_how_many(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"{{'loss': {3 - n / 30}, 'epoch': {n / 30}}}\n" for n in range(1, 31)))
+
+    def steps(**config: int) -> tuple[int | None, float]:
+        target = Target(job=Job(id="j"), root=tmp_path, logs=(log,), config=config)
+        LogSource().read(target)
+        (reading,) = target.readings.values()
+        last = reading.series["loss"].last
+        assert last is not None
+        return reading.last_step, last.step
+
+    assert steps() == (30, 30)
+    assert steps(logging_steps=10, max_steps=400) == (300, 300)
+    assert steps(logging_steps=10, max_steps=200) == (30, 30), "it cannot be past its own end"

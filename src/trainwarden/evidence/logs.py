@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from trainwarden import plugins
 from trainwarden.evidence import follow as following
 from trainwarden.evidence.base import Target
+from trainwarden.evidence.config import planned_steps, training_facts
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Event, Reading
@@ -233,7 +234,8 @@ class LogSource:
                 following.save(file, followed)
             except OSError as error:
                 problem = f"{file}: reading cache not written: {error.strerror or error}"
-        return problem, followed.reading()
+        facts = training_facts(target.config)
+        return problem, followed.reading().stretched(facts.log_every, planned_steps(facts))
 
 
 # Observations ------------------------------------------------------------------------------------

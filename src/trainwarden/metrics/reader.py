@@ -403,7 +403,8 @@ class LogReader:
         tracker = self._recorder.tracker
         tracker.columns.fold()
         notes = self._journal.remarks()
-        if tracker.counted and not tracker.explicit and not tracker.main_bar:
+        counted = tracker.counted and not tracker.explicit and not tracker.main_bar
+        if counted:
             notes.append("no step is printed: lines are counted")
         if tracker.relative:
             notes.append("steps are printed per epoch: the series count on over epochs")
@@ -422,6 +423,7 @@ class LogReader:
             first_time=self._journal.first_time,
             last_time=self._journal.last_time,
             notes=notes,
+            counted=counted,
         )
 
     # State -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from trainwarden.metrics.series import Series
@@ -53,6 +53,26 @@ class Reading:
     """Unix seconds of the first and last timestamp printed, if any."""
     notes: list[str] = field(default_factory=list)
     """What the reader came upon: binary parts, lines too long, rotation, truncation."""
+    counted: bool = False
+    """The log prints no steps: its metric lines are counted instead."""
+
+    def stretched(self, log_every: int | None, total: int | None) -> Reading:
+        """With steps of the run instead of counted lines, where the run logs every so many steps.
+
+        Left as it is where steps are printed, or where the run would be longer than its `total`.
+        """
+        if not self.counted or not log_every or log_every < 2 or self.last_step is None:
+            return self
+        if total is not None and self.last_step * log_every > total:
+            return self
+        notes = [*self.notes, f"no step is printed: lines are taken as {log_every} steps each"]
+        return replace(
+            self,
+            series={name: series.stretched(log_every) for name, series in self.series.items()},
+            last_step=self.last_step * log_every,
+            notes=notes,
+            counted=False,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The fixed shape of `read --json`."""

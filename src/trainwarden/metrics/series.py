@@ -130,6 +130,23 @@ class Series:
         """`points` without NaN and infinities."""
         return [point for point in self.points() if math.isfinite(point.value)]
 
+    def stretched(self, factor: int) -> Series:
+        """A copy whose steps are `factor` times as far."""
+
+        def far(point: Point | None) -> Point | None:
+            return None if point is None else point._replace(step=point.step * factor)
+
+        return replace(
+            self,
+            first=far(self.first),
+            last=far(self.last),
+            minimum=far(self.minimum),
+            maximum=far(self.maximum),
+            first_nonfinite=far(self.first_nonfinite),
+            kept=[p._replace(step=p.step * factor) for p in self.kept],
+            recent=[p._replace(step=p.step * factor) for p in self.recent],
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for the reading cache; `from_json` is its inverse."""
 

@@ -134,14 +134,16 @@ class Tracker:
             return self._beside_bar(logger)
         if self.explicit:
             return self._here(epoch)
-        if epoch is not None and epoch == int(epoch) and logger.epoch != epoch:
+        # Once an epoch was a fraction, a whole one is a line like the others.
+        whole = epoch is not None and epoch == int(epoch) and not self.counted
+        if epoch is not None and whole and logger.epoch != epoch:
             if logger.epoch is not None and epoch < logger.epoch:
                 self._restart(epoch)
             logger.epoch = epoch
             if epoch >= self.current:
                 self._advance(epoch, epoch)
                 return epoch
-        if epoch is None or epoch != int(epoch) or logger.epoch is None:
+        if not whole or logger.epoch is None:
             self.counted = True
             logger.last = float(logger.rows)
             if logger.rows > self.current:

@@ -97,7 +97,11 @@ class CaseFile(Ledger):
             from trainwarden.evidence.logs import load_readings
 
             logs = [Path(log) for log in self.job.logs]
-            self._readings = tuple(load_readings(self.store.readings, self.job, logs))
+            total = planned_steps(self.facts)
+            self._readings = tuple(
+                reading.stretched(self.facts.log_every, total)
+                for reading in load_readings(self.store.readings, self.job, logs)
+            )
         return self._readings
 
     def briefing(self) -> Briefing:
