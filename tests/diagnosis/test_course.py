@@ -3,7 +3,7 @@ import random
 from itertools import pairwise
 
 from support.views import series
-from trainwarden.diagnosis.course import course, course_of, current_run, even, moved, noise
+from trainwarden.diagnosis.course import course, course_of, current_run, even, moved, noise, turned
 from trainwarden.metrics.series import Point
 
 
@@ -80,3 +80,11 @@ def test_moved_sees_a_short_steep_curve() -> None:
     rng = random.Random(3)
     values = [1.6 + 1.9 * math.exp(-i / 5) + rng.gauss(0, 0.03) for i in range(30)]
     assert moved(points(values)) == -1
+
+
+def test_turned_is_where_the_level_was_left_for_good() -> None:
+    values = [10.0 + (i % 3) for i in range(40)] + [2.0 + (i % 2) for i in range(20)]
+    values[12] = 1.0
+    found = course_of([Point(float(i), v, 0) for i, v in enumerate(values)], "increase")
+    assert found is not None
+    assert abs(turned(found, found.early) - 40) <= 2

@@ -167,6 +167,20 @@ class Course:
         return 1.2533 * self.noise / math.sqrt(len(self.recent_points))
 
 
+def turned(found: Course, start: float) -> float:
+    """The step at which the level left `start` for the recent one: half of the way, for good.
+
+    Levels are medians of five, so that single values neither hasten nor delay it.
+    """
+    values = [point.value for point in found.points]
+    levels = [median(values[max(0, i - 2) : i + 3]) for i in range(len(values))]
+    way = found.recent - start
+    at = len(levels) - 1
+    while at > 0 and (levels[at - 1] - start) * math.copysign(1, way) > 0.5 * abs(way):
+        at -= 1
+    return found.points[at].step
+
+
 def course(series: Series | None, direction: Direction) -> Course | None:
     """The course of a series; None where it has fewer than `LEAST` finite points."""
     if series is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import course, even, moved, unbroken
+from trainwarden.diagnosis.course import course, even, moved, turned, unbroken
 from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Series
 from trainwarden.records.finding import Finding, Role, Severity
@@ -70,7 +70,7 @@ def detect_truncation(view: View) -> Iterator[Finding]:
         kind="rl_length",
         severity=Severity.WARNING,
         observations=view.cite(length.name, "last", "first") or view.cite_log(),
-        since_step=whole(found.best_step),
+        since_step=whole(turned(found, found.early)),
         summary=f"{length.name} went from {figure(found.early)} to {figure(found.recent)} "
         "(medians of the first and last tenth).",
         meaning="A policy whose answers shrink or swell this far mostly games the reward's length.",
@@ -164,7 +164,7 @@ def detect_kl(view: View) -> Iterator[Finding]:
         kind="rl_kl_explosion",
         severity=Severity.CRITICAL,
         observations=view.cite(series.name, "last", "first") or view.cite_log(),
-        since_step=whole(found.points[len(found.points) // 2].step),
+        since_step=whole(turned(found, middle)),
         summary=f"{series.name} stands at {figure(found.recent)} where its first half had "
         f"{figure(middle)} (medians).",
         meaning="The policy has left the reference far behind; its language usually breaks.",
@@ -242,6 +242,12 @@ def detect_mismatch(view: View) -> Iterator[Finding]:
         return
 
 
+def _fell_since(goal: Series) -> int | None:
+    """The step at which what is meant began to fall."""
+    found = course(goal, "increase")
+    return whole(turned(found, found.best)) if found is not None else None
+
+
 def detect_reward_hacking(view: View) -> Iterator[Finding]:
     """The reward that is optimised rises while what it stands for falls."""
     reward = view.series_like("critic/rewards/mean") or view.series("reward")
@@ -260,7 +266,7 @@ def detect_reward_hacking(view: View) -> Iterator[Finding]:
             dict.fromkeys((*view.cite(reward.name, "last"), *view.cite(goal.name, "last")))
         )
         or view.cite_log(),
-        since_step=whole(goal.maximum.step if goal.maximum else None),
+        since_step=_fell_since(goal),
         summary=f"{reward.name} rises ({figure(reward.recent[0].value)} to "
         f"{figure(reward.recent[-1].value)}) while {goal.name} falls "
         f"({figure(goal.recent[0].value)} to {figure(goal.recent[-1].value)}).",
