@@ -26,9 +26,12 @@ from support.answers import (
     write_log,
 )
 from trainwarden.errors import Refusal
+from trainwarden.procedure import duties
 from trainwarden.procedure.seals import load_session, verify
 from trainwarden.procedure.session import Session
 from trainwarden.procedure.state import StateStore
+from trainwarden.records.assessment import Assessment
+from trainwarden.records.finding import Finding, Severity
 from trainwarden.records.session import STEPS
 
 ANSWERS: dict[str, Callable[[Session], Any]] = {
@@ -403,3 +406,24 @@ def test_verify_names_the_first_broken_gate(tmp_path: Path, tamper: Callable[[Pa
     checked = verify(session.folder, head)
     assert checked.broken == expected
     assert checked.problem
+
+
+def test_a_healthy_answers_each_warning(tmp_path: Path) -> None:
+    session = walk_to(begin(tmp_path), "metrics")
+    finding = Finding(
+        id="F1",
+        kind="memory_leak",
+        severity=Severity.WARNING,
+        observations=(find(session, "loss").id,),
+        summary="memory grows",
+        confidence=0.5,
+    )
+
+    def complaints(given: Assessment) -> list[str]:
+        known = session.observations, session.header.criteria, session.predictions
+        return duties.assessment_complaints(given, *known, session.comparisons, [finding])
+
+    silent = assessment(session)
+    assert any("answer it in the reasoning" in complaint for complaint in complaints(silent))
+    spoken = assessment(session, reasoning=f"{silent.reasoning} Memory has time yet [F1].")
+    assert not any("answer it" in complaint for complaint in complaints(spoken))

@@ -107,6 +107,14 @@ def _status_complaints(assessment: Assessment, findings: Sequence[Finding]) -> l
             f"{status.value}: these findings are critical: {listed}; another status, or dispute "
             "them one by one with reasons (disputed)"
         )
+    if status is Status.HEALTHY:
+        mentioned = Citable().cited(assessment.reasoning)
+        problems += [
+            f"HEALTHY: the finding {f.id} ({f.kind}) stands: answer it in the reasoning with "
+            f"[{f.id}], or dispute it"
+            for f in undisputed
+            if f.severity is Severity.WARNING and f.id not in mentioned
+        ]
     if status is Status.WARNING:
         problems += substance(
             "WARNING: process (what was examined, and found no progress)", assessment.process

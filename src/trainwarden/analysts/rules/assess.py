@@ -241,8 +241,8 @@ def _baseline(writer: Writer, indicator: KeyIndicator) -> str:
     start: Observation | None = writer.one(name, "median_early") or writer.one(name, "first")
     if start is not None:
         return writer.grounded(
-            f"Without learning {name} would stay where it began, at {cited(start)}, and show no "
+            f"Without learning {name} would stay at its early level, {cited(start)}, and show no "
             "trend.",
-            f"Without learning {name} would stay where it began [{start.id}], without a trend.",
+            f"Without learning {name} would stay at its early level [{start.id}], without a trend.",
         )
     return f"Without learning {name} would stay where it begins and show no trend."
