@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 
 from trainwarden.analysts.rules import RulesAnalyst
 from trainwarden.analysts.rules.predict import LEVEL, LONGEST, predict
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Reading
 from trainwarden.metrics.schedule import learning_rate_at
 from trainwarden.metrics.series import Series
+from trainwarden.procedure.foresight import prediction_complaints
 from trainwarden.procedure.roles import Briefing
+from trainwarden.records.assessment import Criterion
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.job import Job
 from trainwarden.records.prediction import Calibration, Prediction
 from trainwarden.records.session import SessionHeader
@@ -267,3 +270,16 @@ def test_policy_losses_may_be_negative_and_accuracies_are_shares() -> None:
     assert bounds(made["eval_accuracy"])[1] <= 1
     plain = reading(loss=noise)
     assert bounds(by_name(predict(briefing(TrainingFacts(), 30, (plain,), looks)))["loss"])[0] >= 0
+
+
+def test_what_the_procedure_would_take_for_empty_is_left_out() -> None:
+    """A learning rate a hundred times the config's has an honest interval that looks vacuous."""
+    facts = TrainingFacts(learning_rate=0.002, vocab_size=64, max_steps=2000)
+    wild = [0.002] * 30 + [0.2, 0.2, 0.002, 0.2, 0.1, 0.2, 0.002, 0.2] * 4
+    past = (reading(loss=[3 - n / 40 for n in range(62)], learning_rate=wild),)
+    told = briefing(facts, 30, past, [sample(10, 300), sample(20, 620)])
+    criteria = (Criterion(id="C1", name="learning_rate", value=0.002, source="config"),)
+    header = told.header.model_copy(update={"criteria": criteria})
+    made = predict(replace(told, header=header))
+    assert prediction_complaints(made, criteria) == []
+    assert {"step", "loss"} <= {one.quantity for one in made}

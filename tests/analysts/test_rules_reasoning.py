@@ -14,12 +14,12 @@ from trainwarden.analysts.rules.resources import resources
 from trainwarden.analysts.rules.strategize import group_of, playbook, strategize
 from trainwarden.analysts.rules.troubleshoot import troubleshoot
 from trainwarden.analysts.rules.words import Writer
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.procedure import duties, planning
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.roles import Briefing
 from trainwarden.procedure.wording import FEWEST_WORDS
 from trainwarden.records.assessment import Assessment, Status, Troubleshooting
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hypothesis import Hypothesis, Measure, Strategy
 from trainwarden.records.observation import SourceReport, Trust
 from trainwarden.records.prediction import Comparison, Prediction

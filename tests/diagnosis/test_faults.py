@@ -11,7 +11,7 @@ from test_healthy_runs import FACTS, machine
 from support.runs import Values, train
 from support.views import reading, seen, series, view
 from trainwarden.diagnosis import View, diagnose
-from trainwarden.evidence.config import TrainingFacts
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.finding import CEILINGS, Finding, Role, Severity
 from trainwarden.records.observation import Disagreement, Observation, Place, Trust
 

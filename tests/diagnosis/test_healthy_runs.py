@@ -7,7 +7,7 @@ import pytest
 from support.runs import Values, curve, train
 from support.views import NOW, reading, seen, series, view
 from trainwarden.diagnosis import View, diagnose
-from trainwarden.evidence.config import TrainingFacts
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.finding import Severity
 from trainwarden.records.observation import Trust
 

@@ -10,7 +10,7 @@ from support.views import reading, series, view
 from trainwarden.diagnosis import diagnose
 from trainwarden.diagnosis.decay import find_stop, nonnegative
 from trainwarden.diagnosis.plateau import MISFIT, SURE
-from trainwarden.evidence.config import TrainingFacts
+from trainwarden.records.facts import TrainingFacts
 
 
 def test_nonnegative_least_squares_meets_the_conditions_of_an_optimum() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from support.views import reading, series, view
 from trainwarden.diagnosis import diagnose
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Event, Reading
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.finding import Finding, Severity
 
 

@@ -22,10 +22,10 @@ from trainwarden.evidence.config import (
     find_config,
     load_config,
     load_model_config,
-    planned_steps,
     training_facts,
 )
 from trainwarden.evidence.config_facts import flatten
+from trainwarden.records.facts import planned_steps
 
 
 def write(folder: Path, name: str, text: str) -> Path:

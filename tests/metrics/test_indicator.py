@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.indicator import direction_of, key_indicator, named_in
 from trainwarden.metrics.series import Series
+from trainwarden.records.facts import TrainingFacts
 
 
 def logged(**values: list[float]) -> dict[str, Series]:

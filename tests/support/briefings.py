@@ -8,10 +8,10 @@ from typing import Any
 
 from support.views import NOW, view
 from trainwarden.diagnosis import diagnose
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.roles import Briefing
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.job import Job
 from trainwarden.records.observation import Observation, SourceReport, Trust
 from trainwarden.records.session import SessionHeader

@@ -9,11 +9,11 @@ from typing import Any
 
 from trainwarden.diagnosis import View
 from trainwarden.diagnosis.derived import derived_observations
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reader import LogReader
 from trainwarden.metrics.reading import Reading
 from trainwarden.metrics.series import Series
 from trainwarden.records.assessment import KeyIndicator
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hostile import clean
 from trainwarden.records.observation import Observation, Place, Trust
 

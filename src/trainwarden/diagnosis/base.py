@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from trainwarden.evidence.config import TrainingFacts
-from trainwarden.metrics.reading import Event, Reading
+from trainwarden.metrics.reading import Event, Reading, planned_length
 from trainwarden.metrics.series import Series
 from trainwarden.records.assessment import KeyIndicator
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.finding import Finding
 from trainwarden.records.observation import Disagreement, Observation, SourceReport
 from trainwarden.records.prediction import Comparison
@@ -103,8 +103,7 @@ class View:
     @property
     def total_steps(self) -> int | None:
         """How far the run is to go, from its log or its config."""
-        said = next((r.total_steps for r in self.readings if r.total_steps), None)
-        return said or self.facts.max_steps
+        return planned_length(self.readings, self.facts)
 
     @property
     def ended(self) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from trainwarden.evidence.config import TrainingFacts
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hostile import clean
 
 Value = TypeVar("Value")

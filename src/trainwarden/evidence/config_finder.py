@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwarden.evidence.config import training_facts
+from trainwarden.evidence.config_facts import recognise
 from trainwarden.evidence.config_files import ConfigError, load_config
 
 _NOT_CONFIGS = re.compile(
@@ -34,7 +34,7 @@ def find_near(root: Path, log: Path | None = None) -> Path | None:
                 continue
             seen.add(file)
             try:
-                facts = training_facts(load_config(file))
+                facts = recognise(load_config(file), {})
             except ConfigError:
                 continue
             core = {

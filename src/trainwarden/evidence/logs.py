@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 from trainwarden import plugins
 from trainwarden.evidence import follow as following
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.config import planned_steps, training_facts
+from trainwarden.evidence.config import training_facts
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Event, Reading
 from trainwarden.metrics.series import Point, Series
 from trainwarden.records.base import Scalar
+from trainwarden.records.facts import planned_steps
 from trainwarden.records.hostile import clean
 from trainwarden.records.job import Job
 from trainwarden.records.observation import Observation, Place, SourceReport, Trust

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from trainwarden.metrics.series import Series
 from trainwarden.metrics.trend import LEAST
+from trainwarden.records.facts import TrainingFacts
 
 Direction = Literal["decrease", "increase"]
 
@@ -50,21 +51,6 @@ _KNOWN = (
     "loss",
 )
 """What guidance may name before anything was logged."""
-
-
-class Facts(Protocol):
-    """What of the config's facts matters here."""
-
-    @property
-    def vocab_size(self) -> int | None: ...  # noqa: D102
-    @property
-    def num_classes(self) -> int | None: ...  # noqa: D102
-    @property
-    def task(self) -> str | None: ...  # noqa: D102
-    @property
-    def metric_for_best_model(self) -> str | None: ...  # noqa: D102
-    @property
-    def greater_is_better(self) -> bool | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -152,7 +138,7 @@ def named_in(guidance: str, names: Mapping[str, Series]) -> tuple[str, Direction
 
 
 def key_indicator(
-    series: Mapping[str, Series], facts: Facts, guidance: str | None = None
+    series: Mapping[str, Series], facts: TrainingFacts, guidance: str | None = None
 ) -> Indicator:
     """Choose among the logged `series` (none yet before the first reading).
 
@@ -202,7 +188,7 @@ def key_indicator(
     return _with_baseline("loss", "decrease", why + remark, series, facts)
 
 
-def chance_level(quantity: str, facts: Facts) -> tuple[float | None, str]:
+def chance_level(quantity: str, facts: TrainingFacts) -> tuple[float | None, str]:
     """What uniform guessing gives for a cross-entropy, perplexity or accuracy, with its source."""
     if facts.task and facts.task.lower() in {*_RL_TASKS, "regression", "diffusion", "dpo"}:
         return None, ""
@@ -233,7 +219,11 @@ def first_level(series: Series | None, most: int = 5) -> tuple[float, str] | Non
 
 
 def _with_baseline(
-    quantity: str, direction: Direction, why: str, series: Mapping[str, Series], facts: Facts
+    quantity: str,
+    direction: Direction,
+    why: str,
+    series: Mapping[str, Series],
+    facts: TrainingFacts,
 ) -> Indicator:
     chance, chance_source = chance_level(quantity, facts)
     # A pretrained model begins well beyond chance, and is held against its own start.

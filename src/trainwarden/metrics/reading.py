@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from trainwarden.metrics.series import Series
+from trainwarden.records.facts import TrainingFacts, planned_steps
 
 Ending = Literal["finished", "crashed", "interrupted", "running", "unknown"]
 
@@ -96,3 +98,9 @@ class Reading:
                 if series.first and series.last
             },
         }
+
+
+def planned_length(readings: Iterable[Reading], facts: TrainingFacts) -> int | None:
+    """How many steps the run is to take: as one of its logs says, else as its config does."""
+    said = (reading.total_steps for reading in readings if reading.total_steps)
+    return next(said, None) or planned_steps(facts)

@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from trainwarden.errors import Trouble
-from trainwarden.evidence.config import (
-    ConfigError,
-    TrainingFacts,
-    load_config,
-    load_model_config,
-    training_facts,
-)
+from trainwarden.evidence.config import ConfigError, load_config, load_model_config, training_facts
 from trainwarden.files import make_folder, trouble
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hypothesis import Hypothesis, When
 from trainwarden.records.job import Job
 from trainwarden.records.state import JobState

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.config import TrainingFacts, planned_steps
-from trainwarden.metrics.reading import Reading
+from trainwarden.metrics.reading import Reading, planned_length
 from trainwarden.procedure.beginning import read_config, read_facts
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.ledger import Ledger
 from trainwarden.procedure.roles import Briefing
 from trainwarden.records.assessment import Assessment, KeyIndicator, Troubleshooting
+from trainwarden.records.facts import TrainingFacts, planned_steps
 from trainwarden.records.finding import Finding
 from trainwarden.records.hypothesis import Hypothesis
 from trainwarden.records.observation import Disagreement, Observation, SourceReport, Trust
@@ -174,8 +174,7 @@ class CaseFile(Ledger):
 
     def total_steps(self) -> int | None:
         """How long the run is to be, by its log or else by its config."""
-        printed = (reading.total_steps for reading in self.readings() if reading.total_steps)
-        return next(printed, None) or planned_steps(self.facts)
+        return planned_length(self.readings(), self.facts)
 
     def _guidance(self) -> str | None:
         earlier = self.state.monitor.user_guidance if self.state else []

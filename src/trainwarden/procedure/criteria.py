@@ -6,8 +6,8 @@ import math
 from dataclasses import fields
 from pathlib import PurePath
 
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.records.assessment import Criterion
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hostile import clean
 from trainwarden.records.job import Job
 from trainwarden.records.state import JobState

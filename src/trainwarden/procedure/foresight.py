@@ -53,7 +53,7 @@ def prediction_complaints(
     plain = {p.quantity for p in predictions if p.stat == "last" and p.subject is None}
     if not plain & {"step", "epoch"}:
         problems.append("predict how far the run is: quantity step (or epoch)")
-    if not any(_tells_learning(quantity) for quantity in plain):
+    if not any(tells_learning(quantity) for quantity in plain):
         problems.append("predict what the run has learnt: e.g. quantity loss or eval_loss")
     machine = {p.quantity for p in predictions if p.quantity.startswith(MACHINE_PREFIXES)}
     if all(FIXED.fullmatch(quantity) for quantity in machine):
@@ -82,7 +82,8 @@ def prediction_complaints(
     return problems
 
 
-def _tells_learning(quantity: str) -> bool:
+def tells_learning(quantity: str) -> bool:
+    """Whether a quantity may tell what the run has learnt, by all that is known of its name."""
     # A run may log a measure whose name nobody here knows, so only what is known is left out.
     return not quantity.startswith(MACHINE_PREFIXES) and not NOT_LEARNING.fullmatch(quantity)
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.assessment import Assessment, Troubleshooting
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.finding import Finding
 from trainwarden.records.hypothesis import Hypothesis, Strategy
 from trainwarden.records.observation import Disagreement, Observation, SourceReport

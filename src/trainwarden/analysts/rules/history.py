@@ -7,24 +7,12 @@ import math
 import statistics
 from dataclasses import dataclass, field
 
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.evidence.rows import unix_seconds
 from trainwarden.metrics.forecast import Interval, Rate, forecast_step
-from trainwarden.metrics.reading import Reading
+from trainwarden.metrics.reading import Reading, planned_length
 from trainwarden.metrics.series import Point, Series
 from trainwarden.procedure.roles import Briefing
-
-
-def planned_steps(facts: TrainingFacts, readings: tuple[Reading, ...] = ()) -> int | None:
-    """The run's planned length in steps: as its log says, or its config."""
-    for reading in readings:
-        if reading.total_steps:
-            return reading.total_steps
-    if facts.max_steps and facts.max_steps > 0:
-        return facts.max_steps
-    if facts.epochs and facts.steps_per_epoch:
-        return round(facts.epochs * facts.steps_per_epoch)
-    return None
+from trainwarden.records.facts import TrainingFacts
 
 
 def spacing(series: Series) -> float:
@@ -92,7 +80,7 @@ class History:
     @property
     def total(self) -> int | None:
         """Planned steps."""
-        return planned_steps(self.facts, self.readings)
+        return planned_length(self.readings, self.facts)
 
     @property
     def last_step(self) -> float:

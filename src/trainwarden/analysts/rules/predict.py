@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from trainwarden.analysts.rules.history import History, planned_steps, spacing
+from trainwarden.analysts.rules.history import History, spacing
 from trainwarden.analysts.rules.life import life, machine, power
 from trainwarden.analysts.rules.rates import rate_at
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.forecast import Interval, forecast, printed_precision
 from trainwarden.metrics.indicator import (
     Indicator,
@@ -18,8 +17,9 @@ from trainwarden.metrics.indicator import (
     key_indicator,
 )
 from trainwarden.metrics.series import Series
-from trainwarden.procedure.foresight import NOT_LEARNING
+from trainwarden.procedure.foresight import NOT_LEARNING, emptiness, tells_learning
 from trainwarden.procedure.roles import Briefing
+from trainwarden.records.facts import TrainingFacts, planned_steps
 from trainwarden.records.hostile import clean
 from trainwarden.records.prediction import Calibration, Prediction
 
@@ -55,8 +55,14 @@ ABOVE_CHANCE = 1.3
 def predict(briefing: Briefing) -> tuple[Prediction, ...]:
     """Predict progress, learning and resources before anything of this session was read."""
     history = History.of(briefing)
-    made = _from_config(briefing) if history is None else _from_history(briefing, history)
-    return tuple(made)
+    made = list(_from_config(briefing) if history is None else _from_history(briefing, history))
+    # Where a run has left what its config says far behind, an honest interval can be so wide that
+    # the procedure takes it for one that cannot miss: nothing is said of that quantity then.
+    criteria = briefing.header.criteria
+    telling = [one for one in made if emptiness(one, criteria) is None]
+    if not any(tells_learning(one.quantity) for one in telling):
+        telling.append(_first_learning(key_indicator({}, briefing.facts, _guidance(briefing))))
+    return tuple(telling)
 
 
 # First session ---------------------------------------------------------------------------------
@@ -109,7 +115,8 @@ def _first_learning(indicator: Indicator) -> Prediction:
         return Prediction(quantity=name, low=0.0, high=1.0, level=LEVEL, basis=basis)
     if indicator.direction == "decrease":
         basis = "no vocabulary or class count is known; losses are rarely negative: a rule of thumb"
-        return Prediction(quantity=name, low=0.0, level=LEVEL, basis=basis)
+        high = None if "loss" in name else 1e12
+        return Prediction(quantity=name, low=0.0, high=high, level=LEVEL, basis=basis)
     basis = "nothing of its scale is known before the first reading: any finite number"
     return Prediction(quantity=name, low=-1e12, high=1e12, level=LEVEL, basis=basis)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwarden.analysts.rules.history import History
-from trainwarden.evidence.config import TrainingFacts
 from trainwarden.metrics.forecast import Interval, forecast
 from trainwarden.metrics.schedule import learning_rate_at
 from trainwarden.metrics.schedule_fit import fitted_rate
 from trainwarden.metrics.series import Point, Series
+from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hostile import clean
 
 LARGEST = 0.01
