@@ -254,7 +254,7 @@ def gpu(name: str, value: Any, **more: Any) -> Any:
         (seen("kernel.xid", 31, text="NVRM: Xid"), "gpu_hardware", "warning"),
         (seen("kernel.gpu_lost", "0000:3b:00", text="fallen off"), "gpu_hardware", "critical"),
         (seen("process.launcher_alive", False), "launcher_died", "warning"),
-        (seen("disk.full_in", 1200.0, stat="growth"), "disk_full", "critical"),
+        (seen("disk.full_in", 1200.0, stat="growth"), "disk_full", "warning"),
         (seen("disk.free", 5e8), "disk_full", "critical"),
         (seen("disk.read_only", True), "disk_full", "critical"),
         (seen("checkpoint.age", 9e4), "checkpoint_stale", "warning"),
@@ -271,6 +271,13 @@ def test_machine_fault(observation: Any, kind: str, severity: str) -> None:
     found = on_machine(more=[observation])
     assert set(found) == {kind}
     assert found[kind].severity.value == severity
+
+
+def test_a_disk_that_fills_up_is_critical_once_little_is_left() -> None:
+    filling = [seen("disk.full_in", 1200.0, stat="growth"), seen("disk.total", 1e12)]
+    assert on_machine(more=filling)["disk_full"].severity.value == "warning"
+    scarce = on_machine(more=[*filling, seen("disk.free", 5e10)])
+    assert scarce["disk_full"].severity.value == "critical"
 
 
 def all_on_machine(more: list[Any], earlier: Any = ()) -> dict[str, Finding]:

@@ -20,14 +20,13 @@ def diagnose(view: View) -> list[Finding]:
     for detector in all_detectors():
         try:
             found.extend(detector(view))
-        except Exception:  # odd data, or a plug-in of a stranger
-            _log_failure(detector)
+        except Exception as error:  # odd data, or a plug-in of a stranger
+            _log_failure(detector, error)
     return in_causal_order(view, found)
 
 
-def _log_failure(detector: object) -> None:
+def _log_failure(detector: object, error: Exception) -> None:
     import logging
 
-    logging.getLogger(__name__).warning(
-        "%s failed", getattr(detector, "__name__", detector), exc_info=True
-    )
+    name = getattr(detector, "__name__", detector)
+    logging.getLogger(__name__).warning("%s failed, its findings are missing: %r", name, error)

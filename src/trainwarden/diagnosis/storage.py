@@ -68,18 +68,32 @@ def detect_disk(view: View) -> Iterator[Finding]:
                 f"{clean(seen.subject or 'The disk', 120)} has no inodes left.",
                 0.9,
             )
-    for seen in view.find("disk.full_in"):
+    for seen in view.find("disk.full_in") if _running(view) else ():
         left = as_number(seen.value)
         if left is None or left <= 0 or left > 6 * 3600 or seen.subject in told:
             continue
         told.add(seen.subject)
         yield _disk(
             (seen.id, *(o.id for o in view.find("disk.free") if o.subject == seen.subject)),
-            Severity.CRITICAL if left < 1800 else Severity.WARNING,
+            # A pace of minutes may be a burst: with room left it is no emergency yet.
+            Severity.CRITICAL if left < 1800 and _scarce(view, seen.subject) else Severity.WARNING,
             f"{clean(seen.subject or 'The disk', 120)} will be full in {duration(left)} at its "
             "present growth.",
             0.65,
         )
+
+
+def _running(view: View) -> bool:
+    return view.alive is True and view.ended not in {"finished", "crashed", "interrupted"}
+
+
+def _scarce(view: View, folder: str | None) -> bool:
+    """Whether less than a tenth of the folder's disk is free."""
+    free, total = (
+        view.number("disk.free", subject=folder),
+        view.number("disk.total", subject=folder),
+    )
+    return free is not None and total is not None and free < 0.1 * total
 
 
 def detect_checkpoints(view: View) -> Iterator[Finding]:
@@ -89,8 +103,7 @@ def detect_checkpoints(view: View) -> Iterator[Finding]:
     age, interval = view.one("checkpoint.age"), view.number("checkpoint.interval")
     old = as_number(age.value) if age else None
     count = view.number("checkpoint.count")
-    running = view.alive is True and view.ended not in {"finished", "crashed", "interrupted"}
-    enough = running and (count is None or count >= 3)
+    enough = _running(view) and (count is None or count >= 3)
     if age and old and interval and enough and old > max(STALE * interval, 60):
         yield Finding(
             kind="checkpoint_stale",
@@ -105,12 +118,12 @@ def detect_checkpoints(view: View) -> Iterator[Finding]:
             evidence_type="inference",
             confidence=0.7,
         )
-    yield from _never_saved(view, running)
+    yield from _never_saved(view, _running(view))
     seen = view.one("checkpoint.incomplete")
     broken = as_number(seen.value) if seen else None
     if seen and broken:
         # What is being written right now is incomplete as well.
-        writing = running and old is not None and old < max(60.0, 0.1 * (interval or 0))
+        writing = _running(view) and old is not None and old < max(60.0, 0.1 * (interval or 0))
         yield Finding(
             kind="checkpoint_corrupt",
             severity=Severity.INFO if writing else Severity.WARNING,

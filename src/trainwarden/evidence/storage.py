@@ -267,6 +267,8 @@ class _Look:
             return
         if folder not in (newest[0].path, *newest[0].path.parents) or newest[0].size == 0:
             return
+        if interval < 1.0:
+            return  # files that were copied here, not saved
         seconds = free / newest[0].size * interval
         text = f"if a checkpoint of {newest[0].size} bytes every {interval:.0f} s is kept each time"
         self.add("disk.full_in", round(seconds, 1), "s", folder, stat="growth", text=text)
