@@ -221,6 +221,7 @@ def detect_end(view: View) -> Iterator[Finding]:
             "A person, a script or the scheduler",
             "The node rebooted",
             "Its last output was lost in a buffer",
+            "It runs on under another name or on another machine, if its log goes on",
         ),
         first_action="Read the kernel log, the scheduler's record and the uptime of the host.",
         evidence_type="observation",

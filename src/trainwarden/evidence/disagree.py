@@ -125,14 +125,9 @@ def _alive_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
                 "ending, or another process of the job goes on"
             )
             yield _dispute("process.alive", alive, ended, why)
-    elif alive.value is False and age is not None and quiet is not None:
-        if quiet <= max(FRESH, 3 * interval) and (ended is None or ended.value == "running"):
-            why = (
-                f"no process of the job is seen, yet its log was written {quiet:.0f} s ago: it has "
-                "just died, or it runs on another machine or under a name not known to be the job's"
-            )
-            yield _dispute("process.alive", alive, age, why)
-        elif ended is not None and ended.value == "running":
+    elif alive.value is False and ended is not None and ended.value == "running":
+        # A log that was just written agrees with a process that has just died.
+        if quiet is not None and quiet > max(FRESH, 3 * interval):
             why = "the log tells of no ending, but no process of the job lives"
             yield _dispute("process.alive", alive, ended, why)
 
