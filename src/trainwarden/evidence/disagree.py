@@ -125,11 +125,12 @@ def _alive_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
                 "ending, or another process of the job goes on"
             )
             yield _dispute("process.alive", alive, ended, why)
-    elif alive.value is False and ended is not None and ended.value == "running":
-        # A log that was just written agrees with a process that has just died.
-        if quiet is not None and quiet > max(FRESH, 3 * interval):
-            why = "the log tells of no ending, but no process of the job lives"
-            yield _dispute("process.alive", alive, ended, why)
+        return
+    # A log that was just written agrees with a process that has just died.
+    stale = quiet is not None and quiet > max(FRESH, 3 * interval)
+    if alive.value is False and stale and ended is not None and ended.value == "running":
+        why = "the log tells of no ending, but no process of the job lives"
+        yield _dispute("process.alive", alive, ended, why)
 
 
 def _exit_and_ended(seen: list[Observation]) -> Iterator[Disagreement]:
