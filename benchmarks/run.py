@@ -29,6 +29,8 @@ from support import nvml  # noqa: E402
 
 TRAINWARDEN = [sys.executable, "-m", "trainwarden.faces.cli"]
 BASELINE = [sys.executable, "-c", "import pydantic"]
+MODELS = [sys.executable, "-c", "from pydantic import BaseModel"]
+"""`import pydantic` alone loads next to nothing; whoever has a model pays for this."""
 
 
 @dataclass(frozen=True)
@@ -135,16 +137,21 @@ def benchmark(folder: Path, runs: int, megabytes: float) -> list[dict[str, objec
         within = most is None or value <= most
         rows.append({"what": what, "value": value, "unit": unit, "limit": limit, "within": within})
 
-    start, bare = in_turns(
+    start, bare, status, models = in_turns(
         max(runs, 9),
         lambda: measure([*TRAINWARDEN, "--version"]),
         lambda: measure(BASELINE),
+        lambda: measure([*TRAINWARDEN, "status", "--root", str(folder)]),
+        lambda: measure(MODELS),
     )
     add("interpreter start and import pydantic", bare.seconds, "s")
     add("start-up of the command line", start.seconds, "s")
     add(
         "start-up / (interpreter start and import pydantic)", start.seconds / bare.seconds, "x", 2.5
     )
+
+    ratio = status.seconds / models.seconds
+    add("status / (interpreter start and pydantic's BaseModel)", ratio, "x", 2.5)
 
     numbers = iter(range(10_000))
 
