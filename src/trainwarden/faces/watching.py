@@ -21,6 +21,7 @@ from trainwarden.faces.common import (
     session_folder,
     store_at,
     table,
+    take_over_option,
     wait_option,
     when,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @job_options
-@click.option("--take-over", is_flag=True, help="Set another analyst's open session aside.")
+@take_over_option
 @wait_option
 @json_option
 def run(
