@@ -13,7 +13,6 @@ from trainwarden.metrics.changepoint import (
     level_shift,
     level_shifts,
     resolution,
-    robust_z,
     spikes,
 )
 
@@ -102,12 +101,7 @@ def test_spike_and_its_recovery() -> None:
     assert (last.step, last.recovered_at) == (3500, None)
 
 
-def test_robust_z_of_constants_and_nan() -> None:
-    values = [1.0] * 20 + [1.5, math.nan]
-    z = robust_z(values)
-    assert list(z[:20]) == [0.0] * 20
-    assert z[20] >= 1
-    assert math.isnan(z[21])
+def test_resolution_is_the_finest_step_that_is_printed() -> None:
     assert resolution(np.array([0.25, 0.5, 0.125])) == 0.125
 
 
@@ -118,4 +112,3 @@ def test_nothing_breaks(values: list[float]) -> None:
     for shift in level_shifts(points):
         assert 0 <= shift.p_value < 0.01
     spikes(points)
-    assert len(robust_z(values)) == len(values)

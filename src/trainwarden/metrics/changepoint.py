@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainwarden.metrics.trend import Pairs, _arrays, inflation, ranks, t_two_sided
 
@@ -199,23 +199,6 @@ def _before(y: Array, window: int) -> tuple[Array, Array]:
     if len(y) > window:
         look(np.lib.stride_tricks.sliding_window_view(y[:-1], window), slice(window, len(y)))
     return centre, scale
-
-
-def robust_z(values: Any, window: int = 32) -> Array:
-    """How far each value stands from the median of up to `window` before it, in deviations.
-
-    The deviation is the scaled MAD of those values (or of their differences, where larger), at
-    least what the printed precision shows. The first 8 finite values are 0: nothing to compare
-    with. NaN and infinities give NaN and are no part of any window.
-    """
-    import numpy as np
-
-    y = np.asarray(values, dtype=float)
-    z = np.full(len(y), math.nan)
-    finite = np.isfinite(y)
-    centre, scale = _before(y[finite], window)
-    z[finite] = np.nan_to_num((y[finite] - centre) / scale, nan=0.0)
-    return z
 
 
 def spikes(points: Pairs, threshold: float = 8.0, window: int = 32) -> list[Spike]:
