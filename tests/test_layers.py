@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "trainwarden"
-GROUND = ("errors", "files", "hookspecs", "plugins")
+GROUND = ("errors", "files", "guard", "hookspecs", "plugins")
 ROOMS = ("records", "metrics", "evidence", "diagnosis", "procedure", "analysts", "faces")
 PURE = ("records", "metrics", "diagnosis")
 DOORS = {"socket", "subprocess", "urllib", "http", "psutil", "pynvml", "tempfile", "shutil"}
@@ -63,4 +64,13 @@ def test_pure_rooms_open_no_door(room: str) -> None:
 
 def test_every_room_is_known() -> None:
     rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert rooms == set(ROOMS)
+    assert rooms == {*ROOMS, "guard"}
+
+
+def test_the_guard_needs_the_standard_library_alone() -> None:
+    for path in (SOURCE / "guard").rglob("*.py"):
+        for name in imports(path):
+            top = name.split(".")[0]
+            assert name.startswith("trainwarden.guard") or top in sys.stdlib_module_names, (
+                f"{path.name} imports {name}"
+            )
