@@ -56,6 +56,11 @@ def test_what_is_worked_out_of_a_config_stands(tmp_path: Path) -> None:
     assert checked(tmp_path, HONEST)[0] is True
 
 
+def test_a_product_of_two_keys_is_not_held_against_the_last_of_them(tmp_path: Path) -> None:
+    nested = "training:\n  batch_size: 512\ndistributed:\n  world_size: 8\n"
+    assert checked(tmp_path, nested)[0] is True
+
+
 def test_a_criterion_that_the_config_contradicts_is_found(tmp_path: Path) -> None:
     passed, remark = checked(tmp_path, HONEST, {"learning_rate": 0.5})
     assert passed is False

@@ -136,7 +136,8 @@ def _criteria_stand(session: SessionRecord) -> Check:
 def _contradicts(text: bytes, key: str, wanted: float) -> bool:
     """Whether a plain key stands in a text, always before a number, and never before this one."""
     last = key.rpartition(".")[2]
-    if not re.fullmatch(r"[\w-]{2,80}", last):
+    # `a.batch_size × b.world_size` was worked out, and no single key says it.
+    if not re.fullmatch(r"[\w-]{2,80}", last) or not re.fullmatch(r"[\w.-]+", key):
         return False
     pattern = rb"(?<![\w-])" + re.escape(last.encode()) + rb"[\"']?[ \t]*[:=]([^\r\n,;#}\])]*)"
     said = [part.strip(b" \t\"'").replace(b"_", b"") for part in re.findall(pattern, text)]

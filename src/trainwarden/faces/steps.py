@@ -9,9 +9,9 @@ import click
 from pydantic import ValidationError
 
 from trainwarden.errors import Refusal
+from trainwarden.faces import tables
 from trainwarden.faces.common import (
     emit_json,
-    finding_line,
     job_options,
     json_option,
     open_session,
@@ -22,13 +22,12 @@ from trainwarden.faces.common import (
     say,
     session_option,
     store_at,
-    table,
     take_over_option,
     validation_lines,
     wait_option,
 )
 from trainwarden.procedure.session import Session
-from trainwarden.records.assessment import Assessment, Criterion, Status, Troubleshooting
+from trainwarden.records.assessment import Assessment, Status, Troubleshooting
 from trainwarden.records.hypothesis import Strategy
 from trainwarden.records.prediction import Prediction
 from trainwarden.records.review import Review
@@ -67,7 +66,7 @@ def answer(session: Session, gate: Gate, as_json: bool, *, more: str = "") -> No
         return
     if more:
         say(more)
-    say(f"sealed {session.folder / gate.file} ({gate.seal[:12]})")
+    say(f"sealed {gate.file} ({gate.seal[:12]})")
     say(session.next_line())
 
 
@@ -124,8 +123,11 @@ def begin(
         say(f"note: {note}")
     for learning in header.learnings:
         say(f"learning: {learning}")
-    if header.criteria:
-        say(table([_criterion(c) for c in header.criteria], ("id", "criterion", "value", "source")))
+    for line in tables.criteria(header.criteria, header.job.config):
+        say(line)
+    if session.state:
+        for line in tables.calibration(session.state.monitor.calibration):
+            say(line)
     if session.state and session.state.monitor.status_history:
         last = session.state.monitor.status_history[-1]
         say(f"last session {last.session}: {last.status.value} at step {last.step}")
@@ -134,11 +136,6 @@ def begin(
         say(f"  expected: {hypothesis.expected_outcome}")
         say(f"  fails if: {hypothesis.failure_criterion}")
     say(session.next_line())
-
-
-def _criterion(criterion: Criterion) -> tuple[Any, ...]:
-    rule = " (a rule of thumb)" if criterion.rule_of_thumb else ""
-    return criterion.id, criterion.name, criterion.value, criterion.source + rule
 
 
 @click.command(
@@ -177,31 +174,7 @@ def collect(root: Path, session_name: str | None, wait: float, as_json: bool) ->
     """Step 2: read all sources in parallel; number what was seen."""
     with open_session(root, session_name, wait, "collect") as session:
         gate = session.collect()
-        rows = [
-            (o["id"], _named(o), o["value"], o["unit"] or "", _step(o), o["source"])
-            for o in gate.content["observations"]
-        ]
-        lines = [table(rows, ("id", "quantity", "value", "unit", "step", "source"))]
-        lines += [
-            f"{report['source']}: {report['status']}: {report['message']}"
-            for report in gate.content["reports"]
-            if report["status"] != "ok"
-        ]
-        lines += [
-            f"disagreement on {item['quantity']}: {item['believed']} over {item['doubted']}"
-            for item in gate.content["disagreements"]
-        ]
-        answer(session, gate, as_json, more="\n".join(lines))
-
-
-def _step(observation: dict[str, Any]) -> Any:
-    return "" if observation["step"] is None else observation["step"]
-
-
-def _named(observation: dict[str, Any]) -> str:
-    stat = "" if observation["stat"] == "last" else f" ({observation['stat']})"
-    subject = f", {observation['subject']}" if observation["subject"] else ""
-    return f"{observation['quantity']}{stat}{subject}"
+        answer(session, gate, as_json, more="\n".join(tables.evidence(gate.content)))
 
 
 @click.command(
@@ -223,33 +196,9 @@ def compare(
         raise Refusal("compare: a mapping of prediction to explanation is expected")
     with open_session(root, session_name, wait, "compare") as session:
         gate = session.compare(explanations)
-        by_id = {prediction.id: prediction for prediction in session.predictions}
-        rows = [
-            (
-                c.prediction,
-                c.quantity,
-                _expected(by_id[c.prediction]),
-                c.actual,
-                c.observation or "",
-                c.outcome,
-            )
-            for c in session.comparisons
-        ]
-        lines = [table(rows, ("id", "quantity", "expected", "actual", "seen", "outcome"))]
-        lines += [finding_line(f.model_dump(mode="json")) for f in session.findings] or [
-            "findings: none"
-        ]
+        lines = tables.comparisons(session.comparisons, session.predictions)
+        lines += tables.findings(session.findings)
         answer(session, gate, as_json, more="\n".join(lines))
-
-
-def _expected(prediction: Prediction) -> str:
-    from trainwarden.procedure.gates import show_value
-
-    if prediction.one_of is not None:
-        return "one of " + ", ".join(show_value(option) for option in prediction.one_of)
-    low = "" if prediction.low is None else show_value(prediction.low)
-    high = "" if prediction.high is None else show_value(prediction.high)
-    return f"{low}..{high}"
 
 
 @click.command(
@@ -323,7 +272,11 @@ def review(
     given = None if builtin or material else parse(Review, read_input(source), "review")
     with open_session(root, session_name, wait, "review") as session:
         if material:
-            return _show_material(session, as_json)
+            from trainwarden.faces import material as sealed
+
+            if as_json:
+                return emit_json(sealed.data(session))
+            return say("\n".join(sealed.digest(session)))
         if given is None:
             from trainwarden.analysts.reviewer import BuiltinReviewer
 
@@ -331,21 +284,6 @@ def review(
         gate = session.review(given)
         lines = [f"{gate.content['outcome']} by {given.reviewer}", *given.objections]
         answer(session, gate, as_json, more="\n".join(lines))
-
-
-def _show_material(session: Session, as_json: bool) -> None:
-    seals = session.reviewed_seals()
-    if len(seals) < 5:
-        raise Refusal(f"review: gates 1 to 5 are not all sealed. {session.next_line()}")
-    files = {
-        name: str(session.folder / gate.file) for name in seals if (gate := session.latest(name))
-    }
-    bearing = session.load_bearing()
-    if as_json:
-        emit_json({"seals": seals, "files": files, "load_bearing": bearing})
-        return
-    say(table([(name, seals[name], files[name]) for name in seals], ("gate", "seal", "file")))
-    say("re-read at least one of: " + ", ".join(bearing))
 
 
 @click.command(
