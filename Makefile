@@ -4,7 +4,7 @@
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup client demo test lint bench clean
 
 help:
 	@echo "make setup | demo [FAULT=…] | test | lint | bench | clean"
@@ -31,7 +31,10 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/python demo/run.py $(if $(FAULT),--fault $(FAULT))
 
-test: $(STAMP)
+client:
+	@tests/client/install.sh
+
+test: $(STAMP) client
 	@$(BIN)/python -m pytest
 
 lint: $(STAMP)
@@ -44,4 +47,4 @@ bench: $(STAMP)
 	@$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf .venv demo-runs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .client demo-runs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,121 @@
+"""An analyst and a reviewer for the scripted model: they type what the built-in rules would say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.claude import Asked, Script, Turn, bash, call, say
+from trainwarden.analysts.reviewer import BuiltinReviewer
+from trainwarden.analysts.rules import RulesAnalyst
+from trainwarden.procedure.session import Session
+from trainwarden.procedure.state import StateStore
+
+REVIEWER = "trainwarden:quality-reviewer"
+BEGIN = "trainwarden begin --log train.log --config config.yaml"
+
+Part = Generator[Turn, Asked, Asked]
+"""Some turns of a script; gives back what was asked last."""
+
+
+def typed(command: str, data: Any) -> str:
+    """A command with its input, as a model types it."""
+    return f"{command} <<'EOF'\n{json.dumps(data, indent=1)}\nEOF"
+
+
+class Watcher:
+    """Knows a project's newest session, and what to answer at each step."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.rules = RulesAnalyst()
+
+    @property
+    def folder(self) -> Path:
+        """The newest session's folder."""
+        return max((self.project / "monitoring-logs").glob("*/session.json")).parent
+
+    @property
+    def session(self) -> Session:
+        """The newest session as it stands on disk."""
+        return Session.resume(StateStore(self.project), self.folder)
+
+    def _answers(self, method: Callable[..., Any]) -> Any:
+        given = method(self.session.briefing())
+        if isinstance(given, tuple):
+            return [one.model_dump(mode="json", exclude={"id"}) for one in given]
+        return given if isinstance(given, str) else given.model_dump(mode="json")
+
+    def command(self, step: str) -> str:
+        """What is typed to seal a step."""
+        if step == "predict":
+            return typed("trainwarden predict", self._answers(self.rules.predict))
+        if step == "assess":
+            return typed("trainwarden assess", self._answers(self.rules.assess))
+        if step == "resources":
+            reasoning = self._answers(self.rules.resources)
+            return typed("trainwarden resources", {"reasoning": reasoning})
+        if step == "troubleshoot":
+            return typed("trainwarden troubleshoot", self._answers(self.rules.troubleshoot))
+        if step == "strategize":
+            return typed("trainwarden strategize", self._answers(self.rules.strategize))
+        return f"trainwarden {step}"
+
+    def verdict(self, **changes: Any) -> str:
+        """What the reviewer ends with: the built-in reviewer's findings as a fenced block."""
+        review = BuiltinReviewer().review(self.session.record, self.project)
+        data = review.model_dump(mode="json", exclude={"reviewer"}) | changes
+        data["seals"] = {name: seal[:16] for name, seal in data["seals"].items()}
+        return f"The gates were read.\n\n```yaml\n{yaml.safe_dump(data, sort_keys=False)}```\n"
+
+    def begin(self) -> Part:
+        """Open the session."""
+        asked = yield bash(BEGIN)
+        assert not asked.result.failed, asked.result.text
+        return asked
+
+    def seal(self, *steps: str) -> Part:
+        """Seal steps, each with its command."""
+        for step in steps:
+            asked = yield bash(self.command(step))
+            assert not asked.result.failed, f"{step}: {asked.result.text}"
+            assert "sealed" in asked.result.text, asked.result.text
+        return asked
+
+    def until_review(self) -> Part:
+        """Open a session and seal gates 1 to 5."""
+        yield from self.begin()
+        return (yield from self.seal("predict", "collect", "compare", "assess", "resources"))
+
+    def ask_reviewer(self, background: bool = False, kind: str = REVIEWER) -> Part:
+        """Have the sub-agent review; in the background, wait for its notification."""
+        asked = yield call(
+            "Agent",
+            description="Review gates 1 to 5",
+            prompt="Audit gates 1 to 5 of the session that is open, and end with your verdict.",
+            subagent_type=kind,
+            run_in_background=background,
+        )
+        assert not asked.result.failed, asked.result.text
+        if background:
+            asked = yield say("Gates 6 to 9 are open; waiting for the reviewer's verdict.")
+            assert "<task-notification>" in asked.new, asked.new
+        return asked
+
+    def watch(self, background: bool = False) -> Part:
+        """The whole session, to gate 9."""
+        yield from self.until_review()
+        yield from self.ask_reviewer(background)
+        return (yield from self.seal("review", "troubleshoot", "strategize", "finish"))
+
+    def reviewer(self, **changes: Any) -> Script:
+        """The sub-agent's script: read the gates and a claim's source, then give the verdict."""
+        asked = yield bash("trainwarden review --material")
+        assert not asked.result.failed, asked.result.text
+        asked = yield call("Read", file_path=str(self.folder / "4-metrics.md"))
+        assert not asked.result.failed, asked.result.text
+        yield say(self.verdict(**changes))
