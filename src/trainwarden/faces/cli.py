@@ -27,6 +27,7 @@ COMMANDS = {
     "status": "watching",
     "show": "watching",
     "verify": "watching",
+    "reread": "rereads",
     "replay": "watching",
     "jobs": "looking",
     "read": "looking",

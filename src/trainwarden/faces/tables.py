@@ -319,7 +319,7 @@ def observation(item: Observation) -> str:
     """One observation with its place, in a line."""
     stat = "" if item.stat == "last" else f"({item.stat})"
     who = f" {item.subject}" if item.subject else ""
-    at = "" if item.step is None else f"@{item.step}"
+    at = "" if item.step is None or item.quantity == "step" else f"@{item.step}"
     text = f" {quoted(item.text)}" if item.quantity == "log.event" and item.text else ""
     value = amount(to_json_number(item.value), item.unit)
     return f"{item.id} {item.quantity}{stat}{who} {value}{at}, {place(item)}{text}"

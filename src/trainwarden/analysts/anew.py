@@ -1,0 +1,94 @@
+"""Observations asked for or worked out once more, where no single place in a file holds them.
+
+Gauges are asked of their source again and have moved on since; what was worked out of a log is
+worked out again from the bytes that the session had read of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from trainwarden.diagnosis.derived import derived_observations
+from trainwarden.evidence.base import Target
+from trainwarden.evidence.collect import collect
+from trainwarden.evidence.logs import observe
+from trainwarden.evidence.sources import builtin_sources
+from trainwarden.metrics.reader import LogReader
+from trainwarden.metrics.reading import Reading
+from trainwarden.procedure.auditing import could_agree
+from trainwarden.records.assessment import KeyIndicator
+from trainwarden.records.facts import TrainingFacts, planned_steps
+from trainwarden.records.observation import Observation
+from trainwarden.records.review import Reread
+
+CHUNK = 2**20
+
+
+def ask_anew(
+    items: Iterable[Observation],
+    target: Target,
+    ends: Mapping[str, int],
+    facts: TrainingFacts,
+    indicator: KeyIndicator | None,
+) -> dict[str, Reread]:
+    """Each observation as it is now, by id; what its source no longer gives is left out.
+
+    `ends` says how many bytes of each log the session had read.
+    """
+    wanted: dict[tuple[str, str], list[Observation]] = {}
+    for item in items:
+        file = item.place.file if item.source == "log" else None
+        wanted.setdefault((item.source, file or ""), []).append(item)
+    found: dict[str, Reread] = {}
+    asked = {source for source, _ in wanted} - {"log"}
+    sources = [source for source in builtin_sources() if source.name in asked]
+    reports = collect(replace(target, readings={}), sources)
+    for (source, file), some in wanted.items():
+        if file:
+            end = ends.get(file)
+            fresh = _worked_out(Path(file), end, some, target, facts, indicator)
+            until = "the end" if end is None else str(end)
+            how = f"worked out anew from bytes 0 to {until} of {Path(file).name}"
+        else:
+            fresh = [o for r in reports if r.source == source for o in r.observations]
+            how = f"{source} asked anew"
+        now = {(one.quantity, one.stat, one.subject): one.value for one in fresh}
+        for item in some:
+            value = now.get((item.quantity, item.stat, item.subject))
+            if value is not None:
+                found[item.id] = Reread(
+                    observation=item.id, found=value, agrees=could_agree(item, value), how=how
+                )
+    return found
+
+
+def _worked_out(
+    path: Path,
+    end: int | None,
+    items: Iterable[Observation],
+    target: Target,
+    facts: TrainingFacts,
+    indicator: KeyIndicator | None,
+) -> list[Observation]:
+    try:
+        reading = _read(path, end)
+    except OSError:
+        return []
+    reading = reading.stretched(facts.log_every, planned_steps(facts))
+    fresh = list(derived_observations([reading], [], indicator))
+    for main in {item.subject is None for item in items}:
+        fresh += observe(path, reading, target, main=main)
+    return fresh
+
+
+def _read(path: Path, end: int | None) -> Reading:
+    reader = LogReader(str(path))
+    left = path.stat().st_size if end is None else end
+    with path.open("rb") as file:
+        while left > 0 and (data := file.read(min(CHUNK, left))):
+            reader.feed(data)
+            left -= len(data)
+    reader.finish()
+    return reader.reading
