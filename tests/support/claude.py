@@ -40,7 +40,7 @@ LIMIT = 90.0
 def executable() -> str | None:
     """The client: the one named by TRAINWARDEN_CLAUDE, or the one that `make client` installed."""
     named = os.environ.get("TRAINWARDEN_CLAUDE")
-    path = Path(named) if named else ROOT / ".client/node_modules/.bin/claude"
+    path = Path(named) if named else ROOT / ".client/claude"
     return str(path) if path.exists() else None
 
 
@@ -304,7 +304,12 @@ class Run:
     @property
     def final(self) -> str:
         """The last words to the user."""
-        return next((e.get("result", "") for e in reversed(self.events) if e["type"] == "result"))
+        return next(e.get("result", "") for e in reversed(self.events) if e["type"] == "result")
+
+    @property
+    def stopped(self) -> list[str]:
+        """What a turn's end was blocked with, each time."""
+        return [asked.new for asked in self.of() if "Stop hook feedback" in asked.new]
 
     def of(self, lane: str = "main") -> list[Asked]:
         """The requests of one conversation."""
@@ -331,6 +336,12 @@ class Client:
     plugin: Path = ROOT
     path: Sequence[str] = (str(Path(sys.executable).parent), "/usr/bin", "/bin")
     environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[str] | None = None
+
+    def kill(self) -> None:
+        """End the running process as a closed lid or a dead machine does: at once."""
+        assert self.process is not None
+        _end(self.process)
 
     def variables(self, url: str) -> dict[str, str]:
         """The client's whole environment."""
@@ -388,6 +399,7 @@ class Client:
                 text=True,
                 start_new_session=True,
             )
+            self.process = process
             timer = threading.Timer(limit, _end, (process,))
             timer.start()
             try:
