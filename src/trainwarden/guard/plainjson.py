@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` costs more than the interpreter's start
+    from typing import Any
 
 try:
     from _json import encode_basestring_ascii, make_scanner

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 from trainwarden.guard.plainjson import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NOBODY = "-"
 MOST = 65_536
@@ -79,26 +82,33 @@ def seen_path(root: str, client: str) -> str:
     return os.path.join(folder(root), "seen", f"{plain(client)}.jsonl")
 
 
-def open_sessions(root: str, client: str) -> tuple[list[Open], int]:
-    """The sessions that a client holds, and how many are open in all.
+def open_names(root: str) -> list[str]:
+    """The files of all open sessions of a project, in no order. Raises OSError."""
+    try:
+        names = os.listdir(os.path.join(folder(root), "open"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in names if name.endswith(".json")]
+
+
+def opened(root: str, name: str) -> Open | None:
+    """What such a file says; nothing where it is gone by now.
 
     A file that cannot be read raises: whoever judges must not take it for no session.
     """
     try:
-        names = os.listdir(os.path.join(folder(root), "open"))
-    except (FileNotFoundError, NotADirectoryError):
-        return [], 0
-    names = [name for name in names if name.endswith(".json")]
+        with open(os.path.join(folder(root), "open", name), encoding="utf-8") as file:
+            return Open(loads(file.read()))
+    except FileNotFoundError:
+        return None
+
+
+def open_sessions(root: str, client: str) -> tuple[list[Open], int]:
+    """The sessions that a client holds, and how many are open in all; raises as `opened`."""
+    names = open_names(root)
     start = plain(client) + "."
-    held = []
-    for name in sorted(names):
-        if name.startswith(start):
-            try:
-                with open(os.path.join(folder(root), "open", name), encoding="utf-8") as file:
-                    held.append(Open(loads(file.read())))
-            except FileNotFoundError:
-                continue
-    return held, len(names)
+    held = [opened(root, name) for name in sorted(names) if name.startswith(start)]
+    return [session for session in held if session is not None], len(names)
 
 
 def append(root: str, client: str, event: str, **fields: Any) -> None:
