@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "trainwarden"
-GROUND = ("errors", "files", "guard", "hookspecs", "plugins")
+GROUND = ("errors", "files", "guard", "hookspecs", "interpreter", "plugins")
 ROOMS = ("records", "metrics", "evidence", "diagnosis", "procedure", "analysts", "faces")
 PURE = ("records", "metrics", "diagnosis")
 DOORS = {"socket", "subprocess", "urllib", "http", "psutil", "pynvml", "tempfile", "shutil"}
