@@ -115,3 +115,18 @@ def test_before_gate_2_there_is_nothing_to_read_again(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "nothing was collected yet" in done.stderr
     assert "trainwarden collect" in done.stderr
+
+
+def test_the_tables_can_be_had_again(collected: Session) -> None:
+    root = collected.store.logs.parent
+    shown = call("show", "--table", "--root", root).stdout
+    last = find(collected, "loss")
+    assert f"loss: {last.value:.6g}[{last.id}]" in shown
+    assert answer("show", "--table", "--root", root) == collected.content("collect")
+
+
+def test_before_gate_2_there_are_no_tables(tmp_path: Path) -> None:
+    walk_to(begin(tmp_path), "collect")
+    done = call("show", "--table", "--root", tmp_path)
+    assert done.returncode == 2
+    assert "nothing was collected yet" in done.stderr

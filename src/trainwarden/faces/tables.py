@@ -75,8 +75,8 @@ def evidence(content: Mapping[str, Any]) -> list[str]:
         lines += _room(room, some)
     lines += [_event(item) for item in events]
     left = len(items) - len(shown)
-    more = f"{left} identities, maxima and the like are not shown; they" if left else "Places"
-    lines.append(f"{more} are in `trainwarden show --gate 2 | grep WORD`")
+    more = f"{left} identities, maxima and the like, and all places" if left else "places"
+    lines.append(f"not shown: {more}; `trainwarden show --gate 2 | grep WORD` has them")
     return lines
 
 

@@ -31,40 +31,26 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@shows_evidence
 @job_options
 @take_over_option
 @wait_option
 @json_option
 def run(
-    logs: tuple[str, ...],
-    config: str | None,
-    model: str | None,
-    job: str | None,
-    guidance: str | None,
-    authority: Any,
-    root: Path,
-    take_over: bool,
-    wait: float,
-    as_json: bool,
+    store: StateStore, job: Job, authority: Any, take_over: bool, wait: float, as_json: bool
 ) -> None:
     """Walk all nine steps with the built-in rules; exit by the status."""
     from trainwarden.analysts.reviewer import BuiltinReviewer
     from trainwarden.analysts.rules import RulesAnalyst
-    from trainwarden.procedure.locate import locate
     from trainwarden.procedure.session import Session
     from trainwarden.procedure.walk import walk
 
-    store = store_at(root)
-    found = locate(
-        store, root=store.logs.parent, logs=logs, config=config, model=model,
-        guidance=guidance, job=job,
-    )  # fmt: skip
     analyst = RulesAnalyst()
-    with store.hold(found.id, wait=wait, purpose="run"):
+    with store.hold(job.id, wait=wait, purpose="run"):
         # What a killed run left open is this command's own to set aside, nobody else's.
         session = Session.begin(
             store,
-            found,
+            job,
             analyst=analyst.name,
             authority=authority,
             take_over="any" if take_over else "own",
@@ -217,14 +203,24 @@ def _next_of(store: Any, name: str) -> str:
 @click.command()
 @click.argument("session_name", metavar="[SESSION]", required=False)
 @click.option("--gate", type=click.IntRange(1, 9), help="Print this gate's file whole.")
+@click.option("--table", "as_table", is_flag=True, help="Print what was seen, as collect did.")
 @root_option
 @json_option
-def show(session_name: str | None, gate: int | None, root: Path, as_json: bool) -> None:
-    """A session (default: the newest): its gates, its verdict, or one gate whole."""
+def show(
+    session_name: str | None, gate: int | None, as_table: bool, root: Path, as_json: bool
+) -> None:
+    """A session (default: the newest): its gates, its verdict, what was seen, one gate whole."""
     from trainwarden.procedure.session import Session
 
     store = store_at(root)
     session = Session.resume(store, session_folder(store, session_name or latest_session(store)))
+    if as_table:
+        if session.latest("collect") is None:
+            raise Refusal(f"nothing was collected yet. {session.next_line()}")
+        from trainwarden.faces.tables import evidence
+
+        content = session.content("collect")
+        return emit_json(content) if as_json else say("\n".join(evidence(content)))
     if gate is not None:
         chosen = [one for one in session.record.gates if one.step == gate]
         if not chosen:
