@@ -35,7 +35,7 @@ def loads(text: str) -> Any:
     start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
         data, end = make_scanner(_Rules)(text, start)  # type: ignore[arg-type]
-    except StopIteration:
+    except (StopIteration, SystemError):  # the latter where `json`'s own error is not imported
         raise ValueError("no JSON value") from None
     if text[end:].strip(" \t\r\n"):
         raise ValueError("more than one JSON value")
