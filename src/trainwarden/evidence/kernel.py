@@ -206,6 +206,11 @@ class KernelSource:
             said = "messages since the last session"
         return recent - SLACK, begin - SLACK, said
 
+    def unreadable(self) -> str:
+        """Why the log cannot be read here; empty where it can."""
+        lines, _, problems = self._lines()
+        return "" if lines is not None else "; ".join(problems)
+
     def _lines(self) -> tuple[list[str] | None, str, list[str]]:
         problems: list[str] = []
         try:
