@@ -19,6 +19,10 @@ from support import nvml
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+# The tests may themselves be run in a Claude Code session, of which the commands must not know.
+for _name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "TRAINWARDEN_ROOT", "TRAINWARDEN_DATA"):
+    os.environ.pop(_name, None)
+
 Standin = Callable[..., dict[str, str]]
 
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "troubleshoot": "steps",
     "strategize": "steps",
     "finish": "steps",
+    "resume": "opening",
+    "abandon": "opening",
     "run": "watching",
     "status": "watching",
     "show": "watching",
@@ -33,6 +35,7 @@ COMMANDS = {
     "read": "looking",
     "probe": "looking",
     "step": "looking",
+    "doctor": "doctor",
 }
 
 EPILOG = """\b

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainwarden.errors import Refusal
+from trainwarden.procedure import client, holding
 from trainwarden.procedure.gates import show_moment, show_value
+from trainwarden.procedure.intake import data_in
+from trainwarden.procedure.leftovers import tidy
 from trainwarden.procedure.state import StateStore
+from trainwarden.procedure.witness import Witness
 from trainwarden.records.base import to_json_number
 from trainwarden.records.hostile import clean
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-
     from trainwarden.procedure.session import Session
 
 MAX_INPUT = 2**20
 WAIT = 10.0
-
-Model = TypeVar("Model", bound="BaseModel")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with JSON.")
 root_option = click.option(
     "--root",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Folder that has (or gets) monitoring-logs/; default: the current one.",
+    envvar="TRAINWARDEN_ROOT",
+    help="Folder that has (or gets) monitoring-logs/; default: $TRAINWARDEN_ROOT, else the "
+    "current one.",
 )
 wait_option = click.option(
     "--wait",
@@ -51,8 +53,22 @@ session_option = click.option(
 )
 
 
-def job_options(function: Function) -> Function:
-    """The options that say which job is meant; each is optional where it can be found."""
+def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which job is meant; each is optional where it can be found.
+
+    The command is given the `store` under the root and the `job` that was found.
+    """
+
+    @functools.wraps(function)
+    def with_job(root: Path, job: str | None, **options: Any) -> Any:
+        from trainwarden.procedure.locate import locate
+
+        named = {name: options.pop(name) for name in ("logs", "config", "model", "guidance")}
+        store = store_at(root)
+        tidy(store)
+        found = locate(store, root=store.logs.parent, job=job, **named)
+        return function(store=store, job=found, **options)
+
     for option in reversed(
         (
             click.option("--log", "logs", multiple=True, help="Log file of the run; repeatable."),
@@ -70,8 +86,8 @@ def job_options(function: Function) -> Function:
             root_option,
         )
     ):
-        function = option(function)
-    return function
+        with_job = option(with_job)
+    return with_job
 
 
 def store_at(root: Path) -> StateStore:
@@ -104,14 +120,23 @@ def latest_session(store: StateStore) -> str:
 
 
 @contextmanager
-def open_session(root: Path, name: str | None, wait: float, purpose: str) -> Iterator[Session]:
-    """The session to go on with, its job held. Raises Refusal where it is not clear which."""
+def open_session(
+    root: Path, name: str | None, wait: float, purpose: str, *, seals: bool = True
+) -> Iterator[Session]:
+    """The session to go on with, its job held.
+
+    Raises Refusal where it is not clear which, or where another client holds it. A command that
+    `seals` takes the ticket that the guard gave its call.
+    """
     from trainwarden.procedure.seals import verify
     from trainwarden.procedure.session import Session
 
     store = store_at(root)
+    runs_us = client.present()
+    witness = Witness.of(store.logs.parent, runs_us, purpose) if runs_us and seals else None
+    tidy(store)
     if name is None:
-        name = _only_open(store)
+        name = only_open(store)
     session = Session.resume(store, session_folder(store, name))
     with store.hold(session.job.id, wait=wait, purpose=purpose):
         # Read again under the lock: another command may have sealed a gate meanwhile.
@@ -127,21 +152,53 @@ def open_session(root: Path, name: str | None, wait: float, purpose: str) -> Ite
                 f"session {name} was changed after sealing and cannot go on: {checked.broken}: "
                 f"{checked.problem}. Begin another one with --take-over"
             )
+        if mine and seals:
+            _meet(session, witness, runs_us)
         yield session
+
+
+def _meet(session: Session, witness: Witness | None, runs_us: client.Client | None) -> None:
+    """See to it that who runs us is who holds the session. Raises Refusal."""
+    root, name = session.store.logs.parent, session.header.session
+    me = holding.name_of(runs_us)
+    held = holding.holder(root, name)
+    if held is not None and held != me:
+        whose = "outside of Claude Code" if held == holding.NOBODY else "by a Claude Code session"
+        raise Refusal(
+            f"session {name} is held {whose}: `trainwarden resume --session {name}` takes it over"
+        )
+    if witness is not None:
+        witness.meet(name)
+        session.witness = witness
+    session.say_open(me)
 
 
 def require_session(root: Path, name: str | None) -> None:
     """Refuse before any input is asked for, where there is no session that it could go to."""
     store = store_at(root)
-    session_folder(store, name if name is not None else _only_open(store))
+    session_folder(store, name if name is not None else only_open(store))
 
 
-def _only_open(store: StateStore) -> str:
+def sessions_open(store: StateStore, *, every: bool = False) -> list[tuple[str, str]]:
+    """Session and job of those that are open; only the present client's, if it has any.
+
+    With `every`, everybody's. Nothing is written or moved.
+    """
     found = []
     for job in store.known():
-        state, _ = store.load(job)
+        state = store.peek(job)
         if state and state.monitor.open_session:
             found.append((state.monitor.open_session.session, job))
+    if every:
+        return found
+    me = holding.name_of(client.present())
+    own = [one for one in found if holding.holder(store.logs.parent, one[0]) == me]
+    return own or found
+
+
+def only_open(store: StateStore) -> str:
+    """The session that is meant where none is named. Raises Refusal."""
+    found = sessions_open(store)
     if len(found) == 1:
         return found[0][0]
     if not found:
@@ -173,59 +230,7 @@ def read_input(path: str) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refusal(f"the input is not UTF-8: {error}") from error
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    return _yaml(text)
-
-
-def _yaml(text: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Without aliases: a few of them can stand for more than memory holds."""
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("aliases (*name) are not taken")
-            return super().compose_node(parent, index)
-
-    try:
-        return yaml.load(text, Loader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" in line {where.line + 1}" if where else ""
-        reason = getattr(error, "problem", None) or clean(str(error)) or type(error).__name__
-        raise Refusal(f"the input is neither YAML nor JSON{line}: {reason}") from error
-
-
-def parse(model: type[Model], data: Any, what: str) -> Model:
-    """Validate input as a record. Raises Refusal naming each field that is off."""
-    from pydantic import ValidationError
-
-    if not isinstance(data, dict):
-        raise Refusal(f"{what}: a mapping of fields is expected; --help has an example")
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise Refusal(
-            f"{what}: not sealed, because\n{validation_lines(error)}\nMend this and send it again."
-        ) from None
-
-
-def validation_lines(error: ValidationError, prefix: str = "") -> str:
-    """A validation error as one line a field, without echoing much of the input."""
-    lines = []
-    places = [item["loc"] for item in error.errors()]
-    for item in error.errors()[:20]:
-        place = item["loc"]
-        # A list is only too short because its items are off, and those are told themselves.
-        if item["type"] == "too_short" and any(
-            other[: len(place)] == place for other in places if len(other) > len(place)
-        ):
-            continue
-        where = ".".join(f"#{part + 1}" if isinstance(part, int) else part for part in place)
-        lines.append(f"- {prefix}{where or 'the input'}: {clean(item['msg'])}")
-    return "\n".join(lines)
+    return data_in(text)
 
 
 def emit_json(data: Any) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainwarden.errors import Refusal, Trouble
+from trainwarden.faces.clients import shows_evidence
 from trainwarden.faces.common import emit_json, json_option, root_option, table
 from trainwarden.records.hostile import clean
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@shows_evidence
 @json_option
 def jobs(as_json: bool) -> None:
     """Running training jobs on this machine: folder, config, logs held open, trackers."""
@@ -40,6 +42,7 @@ def jobs(as_json: bool) -> None:
 
 
 @click.command()
+@shows_evidence
 @click.argument("log", type=click.Path(path_type=Path))
 @json_option
 def read(log: Path, as_json: bool) -> None:
@@ -114,6 +117,7 @@ def plain(reports: Iterable[SourceReport]) -> dict[str, Any]:
 
 
 @click.command()
+@shows_evidence
 @root_option
 @json_option
 def probe(root: Path, as_json: bool) -> None:

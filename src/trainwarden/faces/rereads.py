@@ -10,6 +10,7 @@ import click
 
 from trainwarden.errors import Refusal
 from trainwarden.faces import tables
+from trainwarden.faces.clients import shows_evidence
 from trainwarden.faces.common import (
     emit_json,
     json_option,
@@ -35,6 +36,7 @@ NEAR = 80
 
 
 @click.command()
+@shows_evidence
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--session", "session_name", help="Session; default: the newest.")
 @root_option

@@ -10,25 +10,28 @@ from pydantic import ValidationError
 
 from trainwarden.errors import Refusal
 from trainwarden.faces import tables
+from trainwarden.faces.clients import refuse_handed_in, unguarded_note, verdict_in_client
 from trainwarden.faces.common import (
     emit_json,
     job_options,
     json_option,
     open_session,
-    parse,
     read_input,
     require_session,
     root_option,
     say,
     session_option,
-    store_at,
     take_over_option,
-    validation_lines,
     wait_option,
 )
+from trainwarden.procedure import client
+from trainwarden.procedure.intake import parse, validation_lines
 from trainwarden.procedure.session import Session
+from trainwarden.procedure.state import StateStore
+from trainwarden.procedure.witness import Witness
 from trainwarden.records.assessment import Assessment, Status, Troubleshooting
 from trainwarden.records.hypothesis import Strategy
+from trainwarden.records.job import Job
 from trainwarden.records.prediction import Prediction
 from trainwarden.records.review import Review
 from trainwarden.records.session import Gate
@@ -72,39 +75,35 @@ def answer(session: Session, gate: Gate, as_json: bool, *, more: str = "") -> No
 
 @click.command()
 @job_options
-@click.option("--analyst", default="analyst", show_default=True, help="Who predicts and reasons.")
+@click.option(
+    "--analyst", help="Who predicts and reasons; default: claude-code in Claude Code, else analyst."
+)
 @take_over_option
 @wait_option
 @json_option
 def begin(
-    logs: tuple[str, ...],
-    config: str | None,
-    model: str | None,
-    job: str | None,
-    guidance: str | None,
+    store: StateStore,
+    job: Job,
     authority: Any,
-    root: Path,
-    analyst: str,
+    analyst: str | None,
     take_over: bool,
     wait: float,
     as_json: bool,
 ) -> None:
     """Open a session: criteria from config and history, nothing of the run is read yet."""
-    from trainwarden.procedure.locate import locate
-
-    store = store_at(root)
-    found = locate(
-        store, root=store.logs.parent, logs=logs, config=config, model=model,
-        guidance=guidance, job=job,
-    )  # fmt: skip
-    with store.hold(found.id, wait=wait, purpose="begin"):
+    runs_us = client.present()
+    witness = Witness.of(store.logs.parent, runs_us, "begin") if runs_us else None
+    usual = client.ANALYST if runs_us else "analyst"
+    with store.hold(job.id, wait=wait, purpose="begin"):
         session = Session.begin(
             store,
-            found,
-            analyst=analyst,
+            job,
+            analyst=analyst if analyst is not None else usual,
             authority=authority,
             take_over="any" if take_over else "no",
+            witness=witness,
         )
+    note = unguarded_note(witness) if witness else ""
     header = session.header
     if as_json:
         due = [hypothesis.model_dump(mode="json") for hypothesis in session.due]
@@ -114,6 +113,7 @@ def begin(
                 "folder": str(session.folder),
                 "due": due,
                 "next": session.next_line(),
+                **({"note": note} if note else {}),
             }
         )
         return
@@ -135,6 +135,8 @@ def begin(
         say(f"due {hypothesis.id}: {hypothesis.statement}")
         say(f"  expected: {hypothesis.expected_outcome}")
         say(f"  fails if: {hypothesis.failure_criterion}")
+    if note:
+        say(f"note: {note}")
     say(session.next_line())
 
 
@@ -198,6 +200,10 @@ def compare(
         gate = session.compare(explanations)
         lines = tables.comparisons(session.comparisons, session.predictions)
         lines += tables.findings(session.findings)
+        demands = session.demands() if session.in_client else ()
+        lines += [
+            f"load before assess: /trainwarden:{demand.skill} ({demand.why})" for demand in demands
+        ]
         answer(session, gate, as_json, more="\n".join(lines))
 
 
@@ -269,14 +275,20 @@ def review(
 ) -> None:
     """Step 6: the verdict of a reviewer who is not the analyst, on exactly these five gates."""
     require_session(root, session_name)
-    given = None if builtin or material else parse(Review, read_input(source), "review")
-    with open_session(root, session_name, wait, "review") as session:
+    given = None
+    if client.present() is None:
+        given = None if builtin or material else parse(Review, read_input(source), "review")
+    elif not (builtin or material):
+        refuse_handed_in(source)
+    with open_session(root, session_name, wait, "review", seals=not material) as session:
         if material:
             from trainwarden.faces import material as sealed
 
             if as_json:
                 return emit_json(sealed.data(session))
             return say("\n".join(sealed.digest(session)))
+        if session.in_client:
+            given = verdict_in_client(session, given, builtin=builtin)
         if given is None:
             from trainwarden.analysts.reviewer import BuiltinReviewer
 

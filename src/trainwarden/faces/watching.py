@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainwarden.errors import Refusal, TrainwardenError
+from trainwarden.faces.clients import shows_evidence
 from trainwarden.faces.common import (
     duration,
     emit_json,
@@ -25,6 +26,10 @@ from trainwarden.faces.common import (
     wait_option,
     when,
 )
+from trainwarden.faces.recap import steps
+from trainwarden.procedure.leftovers import tidy
+from trainwarden.procedure.state import StateStore
+from trainwarden.records.job import Job
 
 if TYPE_CHECKING:
     from trainwarden.procedure.session import Session
@@ -130,8 +135,9 @@ def how_far(data: dict[str, Any]) -> str:
 @root_option
 @json_option
 def status(root: Path, as_json: bool) -> None:
-    """All jobs known here, one line each."""
+    """All jobs known here, one line each; the nine steps of each open session as a list."""
     store = store_at(root)
+    tidy(store)
     rows, broken = [], []
     for name in store.known():
         try:
@@ -159,7 +165,7 @@ def status(root: Path, as_json: bool) -> None:
                 "expected_held": round(sum(count.expected for count in counts), 2),
                 "last": last.time.strftime("%Y-%m-%d %H:%M:%SZ") if last else None,
                 "open": current.session if current else None,
-                "next": _next_of(store, current.session) if current else None,
+                **_standing(store, current.session if current else None),
                 "calibration": {
                     quantity: count.model_dump(mode="json")
                     for quantity, count in state.monitor.calibration.items()
@@ -181,23 +187,35 @@ def status(root: Path, as_json: bool) -> None:
                 f"{row['held']}/{row['observed']} (expected {row['expected_held']:.1f})",
                 row["sessions"],
                 row["last"] or "-",
-                f"open {row['open']}: {row['next']}" if row["open"] else "",
+                f"open {row['open']}" if row["open"] else "",
             )
             for row in rows
         ]
         header = ("job", "status", "step", "indicator", "held", "sessions", "last", "")
         say(table(shown, header))
+    for row in rows:
+        if row["open"]:
+            said = f"session {row['open']} (authority {row['authority']})" if "steps" in row else ""
+            say("\n".join([said or row["open"], *steps(row.get("steps", [])), row["next"]]))
     for problem in broken:
         say(f"problem: {problem}", err=True)
 
 
-def _next_of(store: Any, name: str) -> str:
+def _standing(store: StateStore, name: str | None) -> dict[str, Any]:
+    """What comes next in an open session, and its nine steps as far as they can be read."""
     from trainwarden.procedure.session import Session
 
+    if name is None:
+        return {"next": None}
     try:
-        return Session.resume(store, store.logs / name).next_line()
+        session = Session.resume(store, store.logs / name)
     except TrainwardenError as error:
-        return str(error)
+        return {"next": str(error)}
+    return {
+        "next": session.next_line(),
+        "authority": session.header.authority,
+        "steps": session.steps(),
+    }
 
 
 @click.command()
@@ -294,6 +312,7 @@ def verify(session_name: str | None, every: bool, root: Path, as_json: bool) -> 
 
 
 @click.command()
+@shows_evidence
 @click.argument("log", type=click.Path(path_type=Path))
 @click.option("--sessions", type=click.IntRange(1, 200), default=5, show_default=True)
 @click.option("--config", type=click.Path(path_type=Path), help="The run's training config.")

@@ -29,6 +29,17 @@ def same_name(first: str, second: str) -> bool:
     return keys[0] == keys[1]
 
 
+def expand_seals(given: Mapping[str, str], seals: Mapping[str, str]) -> dict[str, str]:
+    """Seals named by their first 12 or more digits, as gates show them, written out."""
+    whole = {}
+    for name, said in given.items():
+        digits = said.strip().rstrip("….").lower()
+        known = seals.get(name, "")
+        short = re.fullmatch(r"[0-9a-f]{12,64}", digits) and known.startswith(digits)
+        whole[name] = known if short else said
+    return whole
+
+
 def review_complaints(
     review: Review,
     analyst: str,

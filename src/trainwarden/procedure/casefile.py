@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from trainwarden.evidence.base import Target
 from trainwarden.metrics.reading import Reading, planned_length
+from trainwarden.procedure import domains, whereabouts
 from trainwarden.procedure.beginning import read_config, read_facts
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.ledger import Ledger
@@ -89,6 +91,17 @@ class CaseFile(Ledger):
             self.comparisons if compared else (),
             self.findings if compared else (),
             self.due,
+        )
+
+    def demands(self) -> tuple[domains.Demand, ...]:
+        """The domain skills that gate 4 asks for, told from the config and gate 2."""
+        return domains.demanded(
+            self.facts,
+            read_config(self.job)[0],
+            self.observations.values(),
+            self.job.logs,
+            trackers=whereabouts.trackers(self.job, self.facts.output_dir),
+            in_pod=bool(os.environ.get("KUBERNETES_SERVICE_HOST")),
         )
 
     def readings(self) -> tuple[Reading, ...]:

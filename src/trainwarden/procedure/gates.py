@@ -45,6 +45,19 @@ COMMANDS = dict(
 )
 """The command that seals each step."""
 
+TASKS = (
+    "Step 1: Setup + Predictions",
+    "Step 2: Collect Evidence",
+    "Step 3: Compare Predictions vs Actuals",
+    "Step 4: Analyze Metrics",
+    "Step 5: Check Resources",
+    "Step 6: Reviewer Audit",
+    "Step 7: Troubleshoot (if needed)",
+    "Step 8: Strategize",
+    "Step 9: Write State",
+)
+"""The nine steps as an analyst's list of tasks names them."""
+
 
 def file_name(step: int, revision: int) -> str:
     """`4-metrics.md`, and `4-metrics.r2.md` for its second revision."""

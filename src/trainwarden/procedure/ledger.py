@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -11,9 +12,10 @@ from typing import Any
 from trainwarden.errors import Refusal, Trouble
 from trainwarden.evidence.base import utc_now
 from trainwarden.files import write_atomically
-from trainwarden.procedure import gates
+from trainwarden.procedure import gates, holding
 from trainwarden.procedure.seals import gate_file, genesis, seal
 from trainwarden.procedure.state import StateStore
+from trainwarden.procedure.witness import Witness
 from trainwarden.records.job import Job
 from trainwarden.records.session import STEPS, Gate, SessionHeader, SessionRecord
 from trainwarden.records.state import JobState
@@ -46,6 +48,8 @@ class Ledger:
         self.record = record
         self.clock = clock
         self.live = live
+        self.witness: Witness | None = None
+        """The guard's record of the client that runs the present command."""
 
     @property
     def header(self) -> SessionHeader:
@@ -61,6 +65,12 @@ class Ledger:
     def head(self) -> str:
         """The last seal."""
         return self.record.gates[-1].seal if self.record.gates else genesis(self.header)
+
+    @property
+    def in_client(self) -> bool:
+        """Whether the session was opened in Claude Code, or is gone on with there."""
+        present = self.witness is not None and self.witness.client is not None
+        return present or self.header.client is not None
 
     def latest(self, name: str) -> Gate | None:
         """The newest revision of a gate."""
@@ -84,7 +94,26 @@ class Ledger:
         name = STEPS[step - 1]
         return f"Next: step {step} of 9{again}: trainwarden {gates.COMMANDS[name]}"
 
-    def _expect(self, name: str) -> None:
+    def steps(self) -> list[dict[str, Any]]:
+        """The nine steps as a list of tasks: which are done, and whether the guard vouches."""
+        following, revision = next_step(self.record)
+        listed = []
+        for number, task in enumerate(gates.TASKS, 1):
+            gate = self.latest(STEPS[number - 1])
+            again = revision if 2 <= following <= number <= 6 else 1
+            listed.append(
+                {
+                    "task": task,
+                    "done": number < following,
+                    "revision": max(again, gate.revision if gate else 1),
+                    "skipped": bool(gate and gate.skipped),
+                    "guarded": gate.guarded if gate else None,
+                }
+            )
+        return listed
+
+    def expect(self, name: str) -> None:
+        """Raises Refusal where another step comes next."""
         step, _ = next_step(self.record)
         wanted = STEPS.index(name) + 1
         if step == wanted:
@@ -107,6 +136,7 @@ class Ledger:
         self, name: str, content: dict[str, Any], *, skipped: bool = False, **extra: Any
     ) -> Gate:
         step, revision = next_step(self.record)
+        guarded, unguarded = self._vouched()
         gate = Gate(
             step=step,
             name=name,
@@ -117,6 +147,8 @@ class Ledger:
             analyst=self.header.analyst,
             sealed_at=self.clock(),
             skipped=skipped,
+            guarded=guarded,
+            unguarded=unguarded,
             content=content,
             previous=self.head,
             seal="",
@@ -136,9 +168,27 @@ class Ledger:
         except Trouble:
             self.record = before
             raise
+        if self.witness is not None:
+            self.witness.sealed(gate)
         if name != "summary":
             self._remember_head()
+            # What is sealed is sealed; where the guard's file lags behind, it is put right later.
+            with contextlib.suppress(Trouble):
+                self.say_open()
         return gate
+
+    def _vouched(self) -> tuple[bool | None, str]:
+        if not self.in_client:
+            return None, ""
+        witness = self.witness or Witness(self.store.logs.parent, None)
+        objection = witness.objection(self.header.session)
+        return not objection, objection
+
+    def say_open(self, client: str | None = None) -> None:
+        """Tell the guard what is open and next; a replay's sessions are nobody's."""
+        step, revision = next_step(self.record)
+        if self.live and step <= len(STEPS):
+            holding.write(self.store.logs.parent, self.header, step, revision, client)
 
     def _write_record(self) -> None:
         text = json.dumps(self.record.model_dump(mode="json"), indent=1, ensure_ascii=False)

@@ -50,6 +50,7 @@ def front_matter(gate: Gate) -> dict[str, Any]:
         "analyst": gate.analyst,
         "sealed_at": gate.model_dump(mode="json")["sealed_at"],
         "revision": gate.revision,
+        **({} if gate.guarded is None else {"guarded": gate.guarded}),
         "seal": gate.seal,
         "previous_seal": gate.previous,
     }

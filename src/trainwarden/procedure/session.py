@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
-from trainwarden.files import make_folder, sweep
-from trainwarden.procedure import auditing, duties, foresight, planning
+from trainwarden.files import make_folder
+from trainwarden.procedure import auditing, domains, duties, foresight, holding, machine, planning
+from trainwarden.procedure.aside import TakeOver, settle_open
 from trainwarden.procedure.beginning import (
     due_hypotheses,
     new_folder,
@@ -22,22 +23,20 @@ from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.ledger import next_step
 from trainwarden.procedure.outlook import how_far, last_value
-from trainwarden.procedure.seals import genesis, load_session, verify
+from trainwarden.procedure.seals import genesis, load_session
 from trainwarden.procedure.settling import keep_learnings, known_learnings, settlement
 from trainwarden.procedure.state import StateStore
+from trainwarden.procedure.witness import Witness
 from trainwarden.procedure.wording import substance
 from trainwarden.records.assessment import Assessment, Troubleshooting
 from trainwarden.records.hypothesis import Strategy
 from trainwarden.records.job import Job
-from trainwarden.records.observation import Observation, SourceReport
 from trainwarden.records.prediction import Prediction
 from trainwarden.records.review import Review
 from trainwarden.records.session import STEPS, Authority, Gate, SessionHeader, SessionRecord
 from trainwarden.records.state import JobState, OpenSession
 
 REVIEW_ROUNDS = 2
-TakeOver = Literal["no", "own", "any"]
-"""Whose open session may be set aside: nobody's, one of the same analyst, anybody's."""
 
 
 def _dump(records: Iterable[Any]) -> list[dict[str, Any]]:
@@ -58,8 +57,9 @@ class Session(CaseFile):
         clock: Callable[[], datetime] = utc_now,
         live: bool = True,
         take_over: TakeOver = "no",
+        witness: Witness | None = None,
     ) -> Session:
-        """Open a session on a job.
+        """Open a session on a job, held by the client that the witness speaks of.
 
         Raises Refusal where another session of the job is open, unless `take_over` sets that one
         aside (`own`: only one of the same analyst); Trouble where nothing can be written.
@@ -71,7 +71,10 @@ class Session(CaseFile):
         notes = [note] if note else []
         now = clock()
         if state is not None:
-            state, more = cls._settle_open(store, job, state, analyst, take_over, now)
+            state, more = settle_open(
+                store, job, state, analyst, take_over, now,
+                lambda folder: cls.resume(store, folder)._settle(now),
+            )  # fmt: skip
             notes += more
             if now < state.meta.last_updated - timedelta(seconds=1):
                 behind = (state.meta.last_updated - now).total_seconds()
@@ -82,11 +85,13 @@ class Session(CaseFile):
         facts, problem = read_facts(job)
         notes += [problem] if problem else []
         folder, moment = new_folder(store.logs, now)
+        client = witness.client if witness else None
         header = SessionHeader(
             session=folder.name,
             number=(state.meta.session_count if state else 0) + 1,
             job=job,
             analyst=analyst,
+            client=client.session if client else None,
             authority=authority,
             begun_at=moment,
             criteria=derive(job, facts, state),
@@ -95,7 +100,12 @@ class Session(CaseFile):
             notes=tuple(notes),
         )
         session = cls(store, folder, SessionRecord(header=header), clock, live)
+        session.witness = witness
         session._write_record()
+        # Before the state: a kill in between leaves the guard too strict, never blind.
+        session.say_open(holding.name_of(client))
+        if witness:
+            witness.opened(folder.name)
 
         def opened(state: JobState) -> None:
             state.meta.config = job.config or state.meta.config
@@ -113,44 +123,6 @@ class Session(CaseFile):
         return session
 
     @classmethod
-    def _settle_open(
-        cls,
-        store: StateStore,
-        job: Job,
-        state: JobState,
-        analyst: str,
-        take_over: TakeOver,
-        now: datetime,
-    ) -> tuple[JobState, list[str]]:
-        """Deal with a session that is still open: complete its last write, or set it aside."""
-        open_session = state.monitor.open_session
-        if open_session is None:
-            return state, []
-        folder = store.logs / open_session.session
-        checked = verify(folder, open_session.head)
-        if checked.broken is None:
-            earlier = cls(store, folder, load_session(folder), lambda: now)
-            if next_step(earlier.record)[0] > len(STEPS):
-                return earlier._settle(now), []
-            whose, where = earlier.header.analyst, earlier.next_line()
-        else:
-            whose, where = "", f"its record is broken at {checked.broken}: {checked.problem}"
-        own = whose in ("", analyst)
-        if take_over == "no" or (take_over == "own" and not own):
-            raise Refusal(
-                f"session {open_session.session} of this job is still open: {where}. "
-                "Go on with it, or set it aside with --take-over"
-            )
-
-        def set_aside(state: JobState) -> None:
-            state.monitor.abandoned.append(open_session)
-            state.monitor.open_session = None
-
-        sweep(folder)
-        note = f"session {open_session.session} was left unfinished and is set aside: {where}"
-        return store.update(job, now, set_aside, "monitor"), [note]
-
-    @classmethod
     def resume(
         cls, store: StateStore, folder: Path, clock: Callable[[], datetime] = utc_now
     ) -> Session:
@@ -161,17 +133,20 @@ class Session(CaseFile):
 
     def predict(self, predictions: Sequence[Prediction]) -> Gate:
         """Step 1. Raises Refusal where something that must be predicted is missing."""
-        self._expect("predict")
+        self.expect("predict")
         self._refuse("predict", foresight.prediction_complaints(predictions, self.header.criteria))
         numbered = [
             prediction.model_copy(update={"id": f"P{number}"})
             for number, prediction in enumerate(predictions, 1)
         ]
-        return self._seal("predict", {"predictions": _dump(numbered)})
+        content: dict[str, Any] = {"predictions": _dump(numbered)}
+        if self.in_client and self.witness:
+            content["seen_before"] = self.witness.seen()
+        return self._seal("predict", content)
 
     def collect(self, sources: Sequence[Source] | None = None) -> Gate:
         """Step 2: read all sources in parallel; what cannot be read is said."""
-        self._expect("collect")
+        self.expect("collect")
         from trainwarden.diagnosis.derived import derived_observations
         from trainwarden.evidence.collect import collect, sample_row
         from trainwarden.evidence.disagree import disagreements
@@ -187,7 +162,7 @@ class Session(CaseFile):
             if gate.name == "collect"
         )
         seen = [item for report in reports for item in report.observations]
-        seen += [_unread(report) for report in reports if report.status != "ok"]
+        seen += [machine.unread(report) for report in reports if report.status != "ok"]
         seen += derived_observations(self._readings, seen, self.indicator())
         observations = [
             item.model_copy(update={"id": f"E{number}"}) for number, item in enumerate(seen, first)
@@ -208,7 +183,7 @@ class Session(CaseFile):
 
     def compare(self, explanations: Mapping[str, str] | None = None) -> Gate:
         """Step 3: the runtime holds each prediction against what was seen, and diagnoses."""
-        self._expect("compare")
+        self.expect("compare")
         explanations = dict(explanations or {})
         predictions, observations = self.predictions, self.observations
         comparisons = compare(predictions, observations.values())
@@ -239,7 +214,7 @@ class Session(CaseFile):
 
     def assess(self, assessment: Assessment) -> Gate:
         """Step 4. Raises Refusal where a status fails its duties or a number has no source."""
-        self._expect("metrics")
+        self.expect("metrics")
         observations, findings = self.observations, self.findings
         complaints = duties.assessment_complaints(
             assessment,
@@ -251,6 +226,9 @@ class Session(CaseFile):
             self.indicator(),
             self.deferred,
         )
+        skills = self._skills()
+        if self.witness and self.witness.live:
+            complaints += domains.complaints(self.demands(), skills["skills"]["loaded"])
         self._refuse("assess", complaints)
         named = [
             *assessment.progress,
@@ -262,37 +240,28 @@ class Session(CaseFile):
             "assessment": assessment.model_dump(mode="json"),
             "findings": _dump(findings),
             "cited": _dump(cited),
+            **skills,
         }
         return self._seal("metrics", content)
 
+    def _skills(self) -> dict[str, Any]:
+        """The domain skills demanded and loaded; nothing outside of Claude Code."""
+        if not self.in_client:
+            return {}
+        demanded = [demand._asdict() for demand in self.demands()]
+        loaded = self.witness.skills() if self.witness else []
+        return {"skills": {"demanded": demanded, "loaded": loaded}}
+
     def resources(self, reasoning: str) -> Gate:
         """Step 5: every device, and what else the machine tells. Raises Refusal."""
-        self._expect("resources")
+        self.expect("resources")
         problems = self.citable.complaints("reasoning", reasoning)
         if substance("reasoning", reasoning):
             problems.append(
                 "reasoning: say in sentences what the hardware, processes and disks tell"
             )
         self._refuse("resources", problems)
-        collected = self.content("collect")
-        machine = [
-            item
-            for item in collected["observations"]
-            if item["quantity"].startswith(duties.MACHINE_PREFIXES)
-            and not item["quantity"].startswith("log.")
-        ]
-        gpu_report = next((r for r in collected["reports"] if r["source"] == "gpu"), None)
-        content = {
-            "devices": _devices(machine),
-            "no_gpu": gpu_report["message"] if gpu_report else "no GPU source was asked",
-            "unreadable": [
-                f"{report['source']}: {report['status']}: {report['message']}"
-                for report in collected["reports"]
-                if report["status"] != "ok"
-            ],
-            "observations": machine,
-            "reasoning": reasoning,
-        }
+        content = machine.content(self.content("collect"), reasoning)
         return self._seal("resources", content)
 
     def reviewed_seals(self) -> dict[str, str]:
@@ -307,9 +276,14 @@ class Session(CaseFile):
         named += self.citable.cited(assessment.reasoning)
         return [name for name in dict.fromkeys(named) if name in self.observations]
 
-    def review(self, review: Review) -> Gate:
-        """Step 6: the verdict of another. A rejection opens gates 2 to 5 once more."""
-        self._expect("review")
+    def full_seals(self, review: Review) -> Review:
+        """A verdict with the seals that it names by their first digits written out."""
+        seals = auditing.expand_seals(review.seals, self.reviewed_seals())
+        return review.model_copy(update={"seals": seals})
+
+    def refuse_review(self, review: Review) -> None:
+        """Raises Refusal where a verdict cannot be sealed."""
+        self.expect("review")
         complaints = auditing.review_complaints(
             review,
             self.header.analyst,
@@ -318,6 +292,12 @@ class Session(CaseFile):
             self.observations,
         )
         self._refuse("review", complaints)
+
+    def review(self, review: Review) -> Gate:
+        """Step 6: the verdict of another. A rejection opens gates 2 to 5 once more."""
+        self.expect("review")
+        review = self.full_seals(review)
+        self.refuse_review(review)
         round_number = next_step(self.record)[1]
         rejected = review.verdict == "reject"
         final = round_number >= REVIEW_ROUNDS
@@ -333,7 +313,7 @@ class Session(CaseFile):
 
     def troubleshoot(self, report: Troubleshooting) -> Gate:
         """Step 7: root causes, or skipped where nothing asks for them. Raises Refusal."""
-        self._expect("troubleshoot")
+        self.expect("troubleshoot")
         complaints = duties.troubleshooting_complaints(
             report,
             self.assessment,
@@ -352,7 +332,7 @@ class Session(CaseFile):
 
     def strategize(self, strategy: Strategy) -> Gate:
         """Step 8: due hypotheses scored, new ones, a plan and when to look. Raises Refusal."""
-        self._expect("strategy")
+        self.expect("strategy")
         status = self.assessment.status
         complaints = planning.strategy_complaints(
             strategy,
@@ -380,7 +360,7 @@ class Session(CaseFile):
 
     def finish(self, summary: str = "") -> Gate:
         """Step 9: seal the summary and write the job's state. Raises Refusal or Trouble."""
-        self._expect("summary")
+        self.expect("summary")
         self._refuse("finish", self.citable.complaints("summary", summary) if summary else [])
         assessment, compared = self.assessment, self.content("compare")
         observations = self.observations
@@ -420,33 +400,6 @@ class Session(CaseFile):
         """Write what the session adds to the job's state; doing it twice changes nothing."""
         keep_learnings(self.store, self.content("review")["review"]["learnings"])
         change = settlement(self.header, {gate.name: gate for gate in self.record.gates})
-        return self.store.update(self.job, now, change, "meta", "monitor", "strategy")
-
-
-def _unread(report: SourceReport) -> Observation:
-    """That a source could not be read is itself something seen, and can be cited."""
-    return Observation(
-        quantity=f"source.{report.source}",
-        value=report.status,
-        source=report.source,
-        trust=report.trust,
-        text=report.message,
-    )
-
-
-def _devices(machine: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row a GPU (or MIG instance) with what the gate's table shows."""
-    shown = (
-        "readable", "name", "power_share", "utilization", "memory_used", "job_memory",
-        "temperature", "throttle",
-    )  # fmt: skip
-    rows: dict[str, dict[str, Any]] = {}
-    for item in machine:
-        prefix, _, rest = item["quantity"].partition(".")
-        if prefix == "gpu" and item["subject"]:
-            row = rows.setdefault(
-                item["subject"], {"subject": item["subject"], **dict.fromkeys(shown)}
-            )
-            if rest in shown:
-                row[rest] = item["value"]
-    return list(rows.values())
+        state = self.store.update(self.job, now, change, "meta", "monitor", "strategy")
+        holding.release(self.store.logs.parent, self.header.session)
+        return state

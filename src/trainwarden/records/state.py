@@ -49,6 +49,8 @@ class OpenSession(OpenRecord):
     session: str
     begun: Moment
     head: str
+    why: str | None = None
+    """Why it was set aside, where somebody said so."""
 
 
 class Monitor(OpenRecord):
