@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from trainwarden.faces.cli import cli
+from trainwarden.guard.commands import simple
+from trainwarden.guard.shell import parse
 from trainwarden.metrics.names import canonical
 from trainwarden.records.finding import CEILINGS, FindingKind
 
@@ -26,6 +28,19 @@ SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 QUANTITY = re.compile(r"(?:process|gpu|host|disk|checkpoint|log|kernel|source)\.[a-z_]+")
 FINDINGS = re.compile(r"[Ff]indings?:? ((?:`[a-z0-9_]+`(?:,| and)?\s*)+)")
 COMMAND = re.compile(r"trainwarden ([a-z]+)((?: [^`\n]*)?)")
+BY_HAND = {
+    "cat",
+    "head",
+    "jq",
+    "kubectl",
+    "ls",
+    "py-spy",
+    "sacct",
+    "scontrol",
+    "squeue",
+    "ssh",
+    "tail",
+}
 RUNTIME = {
     *("step", "total_steps", "loss", "eval_loss", "reward", "kl", "entropy", "grad_norm"),
     *("learning_rate", "tokens_per_second", "samples_per_second", "step_time", "mfu", "accuracy"),
@@ -82,7 +97,7 @@ def test_descriptions_do_not_quote_the_same_sayings() -> None:
 
 @pytest.mark.parametrize("name", DOMAIN)
 def test_a_domain_skill_is_small_and_has_the_parts_a_watch_needs(name: str) -> None:
-    assert len(body(name)) <= 5_300
+    assert len(body(name)) <= 4_800
     headings = re.findall(r"^## (.+)$", body(name), re.M)
     for wanted in (
         "Look in this order",
@@ -179,3 +194,29 @@ def test_nothing_of_a_plugin_that_is_not_there(page: Path) -> None:
     skills = {path.name for path in (ROOT / "skills").iterdir()}
     for named in re.findall(r"\b([a-z0-9-]+-(?:monitor|debugger|planning|doctor))\b", text):
         assert named in skills, named
+
+
+def by_hand(page: Path) -> Iterator[str]:
+    """Commands, with an operand, that the skills tell to look with."""
+    for span in spans(page):
+        words = span.split()
+        if len(words) > 1 and words[0] in BY_HAND:
+            yield span
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_what_is_read_by_hand_passes_the_guard_under_observe(page: Path) -> None:
+    for text in by_hand(page):
+        assert [simple(one.argv, 0) for one in parse(text)] == [None] * len(parse(text)), text
+
+
+def test_each_domain_skill_that_needs_more_than_the_runtime_says_with_what() -> None:
+    for name in ("distributed-monitor", "k8s-monitor", "wandb-monitor"):
+        assert len(list(by_hand(ROOT / "skills" / name / "SKILL.md"))) >= 3, name
+
+
+@pytest.mark.parametrize("text", ["torchfrtrace FOLDER", "wandb sync FOLDER"])
+def test_what_is_to_be_proposed_only_would_be_refused(text: str) -> None:
+    assert any(text in spans(page) for page in PAGES)
+    (one,) = parse(text)
+    assert simple(one.argv, 0)
