@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -73,14 +74,6 @@ def launch(plugin: Path, tools: Path, tmp_path: Path) -> Launch:
         )
 
     return run
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    """A Python with nothing installed, on a PATH of its own."""
-    environment = tmp_path / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    return environment / "bin"
 
 
 def wheels(target: Path) -> Path:
@@ -186,18 +179,78 @@ def test_without_an_index_says_what_is_missing(launch: Launch, bare: Path, tmp_p
 
 
 def test_sets_an_environment_up_once(launch: Launch, bare: Path, tmp_path: Path) -> None:
-    """From a folder of wheels, as on a machine without a network."""
-    variables: dict[str, Any] = {
+    """From a folder of wheels, as on a machine without a network; two come at the same time."""
+    variables = {
+        "path": str(bare),
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(wheels(tmp_path / "wheels")),
         "PIP_CONFIG_FILE": os.devnull,
     }
-    first = launch("--version", path=str(bare), **variables)
-    assert (first.stdout, first.returncode) == (VERSION, 0), first.stderr
-    assert first.stderr.count("\n") == 1
-    assert "once" in first.stderr
-    second = launch("--version", path=str(bare), **variables)
-    assert (second.stdout, second.stderr) == (VERSION, "")
+    # What a command that was killed meanwhile has left is cleared away.
+    digest = hashlib.sha256("\n".join(interpreter.dependencies(ROOT)).encode()).hexdigest()[:12]
+    own = tmp_path / f"data/python-{digest}"
+    (own / "bin").mkdir(parents=True)
+    (own / "bin/python").symlink_to("/nowhere/python")
+    with ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda _: launch("--version", **variables), range(2)))
+    for done in both:
+        assert (done.stdout, done.returncode) == (VERSION, 0), done.stderr
+    said = "".join(done.stderr for done in both)
+    assert said.count("setting up its Python packages in") == 1
+    assert said.count("\n") <= 2
+    again = launch("--version", **variables)
+    assert (again.stdout, again.stderr) == (VERSION, "")
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(
+        ("python", own.name, "setup.lock")
+    )
+
+
+@pytest.fixture
+def read_only(plugin: Path) -> Iterator[tuple[str, ...]]:
+    """Makes the plugin's folder one that cannot be written; what a command is to be started by."""
+    if os.geteuid():
+        folders = [folder for folder in (plugin, *plugin.rglob("*")) if folder.is_dir()]
+        for folder in folders:
+            folder.chmod(0o555)
+        yield ()
+        for folder in folders:
+            folder.chmod(0o755)
+        return
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    own = ("unshare", "-m", "sh", "-c", mount, str(plugin))
+    try:
+        subprocess.run([*own, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("root may write everywhere, and may mount nothing here")
+    yield own
+
+
+def test_a_plugin_that_cannot_be_written_is_compiled_once(
+    plugin: Path, read_only: tuple[str, ...], tmp_path: Path
+) -> None:
+    environment = {
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "TRAINWARDEN_DATA": str(tmp_path / "data"),
+    }
+    command = [*read_only, str(plugin / "bin/trainwarden"), "--version"]
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (VERSION, "")
+    assert list((tmp_path / "data/pycache").rglob("cli.*.pyc"))
+    assert not list(plugin.rglob("*.pyc"))
+
+
+def test_a_data_folder_that_cannot_be_made_stops_nobody_who_has_all(
+    launch: Launch, tmp_path: Path, bare: Path
+) -> None:
+    (tmp_path / "file").touch()
+    data = str(tmp_path / "file/data")
+    done = launch("--version", path=str(Path(sys.executable).parent), TRAINWARDEN_DATA=data)
+    assert (done.stdout, done.stderr) == (VERSION, "")
+    done = launch("--version", path=str(bare), TRAINWARDEN_DATA=data)
+    assert done.returncode == 1
+    assert "cannot set up Python packages in" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_no_python(launch: Launch) -> None:
