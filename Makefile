@@ -42,6 +42,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy demo
+	$(BIN)/python -m trainwarden.faces.plugin
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/run.py
