@@ -385,6 +385,20 @@ def test_of_hundreds_of_metrics_the_key_ones_are_told(tmp_path: Path) -> None:
     assert {"loss", "grad_norm", "reward", "critic/score/mean", "response_length/mean"} <= told
 
 
+def test_variants_of_a_benchmark_do_not_crowd_out_the_metrics_of_training(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    many = " - ".join(f"val-aux/aime/reward/best@{i}/mean:0.{i}" for i in range(1, 80))
+    log.write_text(
+        "".join(
+            f"step:{i} - actor/pg_loss:0.{i} - response_length/clip_ratio:0.{i} - {many}\n"
+            for i in range(1, 9)
+        )
+    )
+    report, _ = look(tmp_path, log)
+    told = {o.quantity for o in report.observations}
+    assert {"loss", "response_length/clip_ratio", "eval_aux/aime/reward/best_1/mean"} <= told
+
+
 def test_counted_lines_become_steps_where_the_config_says_how_many(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"{{'loss': {3 - n / 30}, 'epoch': {n / 30}}}\n" for n in range(1, 31)))

@@ -33,6 +33,8 @@ MAX_METRICS = 48
 MAX_EVENTS = 20
 MAX_BESIDE = 12
 """Metrics of a log beside the main one."""
+MAX_EVALUATED = 12
+"""Evaluation metrics of other names before the run's own: benchmarks come in dozens of variants."""
 _RANK = re.compile(
     r"(?i)(?:^|[^a-z])(?:rank|worker|proc|process|gpu|task|local|node)[_.-]?(\d+)(?!\d)|^(\d+)$"
 )
@@ -361,7 +363,10 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
 
 def _chosen(series: Mapping[str, Series]) -> list[Series]:
     """The key metrics first, cut to a bounded number: some trainers log hundreds."""
-    return sorted(series.values(), key=_tier)[:MAX_METRICS]
+    ordered = sorted(series.values(), key=_tier)
+    evaluated = [one for one in ordered if _tier(one) == 1 and not canonical(one.original)[0].known]
+    late = {one.name for one in evaluated[MAX_EVALUATED:]}
+    return sorted(ordered, key=lambda one: one.name in late)[:MAX_METRICS]
 
 
 def _tier(series: Series) -> int:
