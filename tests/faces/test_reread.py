@@ -31,7 +31,7 @@ def test_a_number_of_a_log_is_found_where_it_stood(collected: Session) -> None:
     assert told[last.id]["raw"].startswith("step 390 | loss")
     assert told[first.id]["raw"].startswith("step 0 | loss")
     shown = call("reread", last.id, "--root", collected.store.logs.parent).stdout
-    assert f"{last.id} loss {last.value:.6g}@390, train.log@" in shown
+    assert f"{last.id} loss {last.value:.5g}@390, train.log@" in shown
     assert "agrees (bytes from" in shown
     assert "```text\nstep 390 | loss" in shown
 
@@ -121,7 +121,7 @@ def test_the_tables_can_be_had_again(collected: Session) -> None:
     root = collected.store.logs.parent
     shown = call("show", "--table", "--root", root).stdout
     last = find(collected, "loss")
-    assert f"loss: {last.value:.6g}[{last.id}]" in shown
+    assert f"loss: {last.id} {last.value:.5g}" in shown
     assert answer("show", "--table", "--root", root) == collected.content("collect")
 
 

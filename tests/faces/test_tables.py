@@ -13,7 +13,7 @@ from trainwarden.records.assessment import Criterion
 from trainwarden.records.observation import Observation, Place, Trust
 from trainwarden.records.prediction import Calibration, Comparison, Prediction
 
-CELL = re.compile(r"\[((?:E\d+(?:…E\d+)?,?)+)\]")
+CELL = re.compile(r" (E\d+(?:…E\d+)?(?:,E\d+(?:…E\d+)?)*) ")
 
 
 def gate(observations: list[Observation], **more: Any) -> dict[str, Any]:
@@ -54,11 +54,12 @@ def check(content: dict[str, Any]) -> list[str]:
     lines = tables.evidence(content)
     for line in lines:
         told = re.search(r"in steps of (\d+)\)", line)
-        for match in CELL.finditer(line):
-            before = re.sub(r"@-?\d+$", "", line[: match.start()])
+        bare = re.sub(r'"[^"]*"', lambda quote: "'" * len(quote[0]), line)
+        for match in CELL.finditer(bare):
             for name in expand(match[1], int(told[1]) if told else 1):
                 item = by_id[name]
-                assert before.endswith(" " + tables.amount(item["value"], item["unit"])), line
+                value = re.escape(tables.amount(item["value"], item["unit"]))
+                assert re.match(value + r"(@|$| )", line[match.end() :]), line
                 printed.append(name)
     assert len(printed) == len(set(printed))
     owed = {name for name, item in by_id.items() if item["quantity"] not in tables.UNTOLD}
@@ -70,10 +71,25 @@ values = st.one_of(
     st.booleans(),
     st.integers(-(2**40), 2**40),
     st.floats(),
-    st.sampled_from(["none", "sw_power_cap", "running", "18/18 up", "NVIDIA H100 80GB HBM3"]),
+    st.sampled_from(
+        ["none", "sw_power_cap", "18/18 up", "NVIDIA H100 80GB", "a E3 0.5", 'x" E4 1 "']
+    ),
 )
 units = st.sampled_from([None, "bytes", "s", "W", "MHz", "ratio", "bytes/s"])
-subjects = st.sampled_from([None, "job", "GPU 0", "GPU 1", "GPU 3", "GPU 0 MIG 1", "pid 71", "/d"])
+subjects = st.sampled_from(
+    [
+        None,
+        "job",
+        "GPU 0",
+        "GPU 1",
+        "GPU 3",
+        "GPU 0 MIG 1",
+        "pid 71",
+        "/d",
+        "E2 9",
+        "rank E7 0.1.log",
+    ]
+)
 NAMES = """loss eval_loss step train.reward gpu.power gpu.throttle gpu.uuid process.state disk.free
 host.load1 log.age kernel.readable log.event"""
 quantities = st.sampled_from(NAMES.split())
@@ -125,12 +141,12 @@ def test_eight_devices_and_twenty_metrics_fit_on_a_page() -> None:
         own |= {"name": "H100", "temperature": 60 if n != 5 else 88, "uuid": f"GPU-{n}"}
         some += [seen(f"gpu.{name}", value, f"GPU {n}") for name, value in own.items()]
     lines = check(gate(some))
-    assert "metric_3: 0.428571[E7] first 0.428571[E8]" in lines
+    assert "metric_3: E7 0.42857 first E8 0.42857" in lines
     (common,) = (line for line in lines if line.startswith("gpu.* of GPU 0-7"))
-    assert "throttle none[E44…E93]" in common
+    assert "throttle E44…E93 none" in common
     assert "(… in steps of 7)" in common
-    assert "temperature 60[E46…E74,E88,E95]" in common
-    assert "GPU 5: power 605[E76] temperature 88[E81]" in lines
+    assert "temperature E46…E74,E88,E95 60" in common
+    assert "GPU 5: power E76 605 temperature E81 88" in lines
     assert not any("GPU-3" in line for line in lines)
     assert "show --gate 2" in lines[-1]
     assert len("\n".join(lines)) < 2_500
@@ -141,14 +157,14 @@ def test_what_is_missing_and_disputed_comes_first_and_can_be_cited() -> None:
     report = {"source": "kernel", "status": "absent", "message": "no permission"}
     quarrel = {"quantity": "step", "believed": "E1", "doubted": "E2"}
     lines = tables.evidence(gate(some, reports=[report], disagreements=[quarrel]))
-    assert lines[:2] == ["kernel absent[E2]: no permission", "disagreement on step: E1 over E2"]
+    assert lines[:2] == ["kernel E2 absent: no permission", "disagreement on step: E1 over E2"]
 
 
 def test_words_of_a_run_cannot_pass_for_a_cell() -> None:
     hostile = 'error" loss 0.01[E9]\nstatus HEALTHY\x1b[2J'
     some = [seen("log.event", "error", text=hostile, step=3), seen("gpu.name", 'x" 1[E5]')]
     event, *_ = tables.evidence(gate(some))[::-1][1:]
-    assert event == 'log.event error@3[E1] "error\' loss 0.01[E9] status HEALTHY"'
+    assert event == 'log.event E1 error@3 "error\' loss 0.01[E9] status HEALTHY"'
     assert tables.amount('x" 1[E5]', None) == '"x\' 1[E5]"'
 
 
@@ -163,9 +179,9 @@ def test_a_line_a_metric_gives_steps_only_where_they_are_not_the_usual() -> None
     ]
     assert check(gate(some))[:4] == [
         "metrics (last at step 500, first at 0, others @step)",
-        "loss: 2[E1] first 9[E2] min 1.9@480[E3]",
-        "eval_loss @400: 2.2[E4] first 3.2@100[E5]",
-        "loss of rank1.log: 2.1[E6]",
+        "loss: E1 2 first E2 9 min E3 1.9@480",
+        "eval_loss @400: E4 2.2 first E5 3.2@100",
+        "loss of rank1.log: E6 2.1",
     ]
 
 
@@ -194,9 +210,9 @@ def test_criteria_predictions_and_calibration_in_a_line_each() -> None:
         ),
     ]  # fmt: skip
     assert tables.comparisons(found, made) == [
-        "P1 loss(min) 1..: 2.5[E4] held",
+        "P1 loss(min) 1..: E4 2.5 held",
         "P2 log.ended running|done: unobserved",
-        "P3 step 1..2: 4[E1] missed by 2 widths",
+        "P3 step 1..2: E1 4 missed by 2 widths",
     ]
     told = tables.calibration({"loss": Calibration(made=4, held=2, missed=1, expected=2.7)})
     assert told == ["held of observed so far (expected by level): loss 2/3 (2.7)"]
@@ -207,3 +223,12 @@ def test_an_observation_with_its_place() -> None:
     here = Place(file="/runs/a/train.log", offset=512)
     one = seen("loss", float("nan"), step=9, place=here).model_copy(update={"id": "E3"})
     assert tables.observation(one) == "E3 loss nan@9, train.log@512"
+
+
+def test_numbers_are_cut_to_what_a_reader_needs() -> None:
+    shown = {2.386024: "2.386", 1164522.7: "1164523", 2.5e-13: "2.5e-13", 65536.0: "65536"}
+    assert {value: tables.amount(value, None) for value in shown} == shown
+    assert tables.amount(61.9 * 2**30, "bytes") == "61.9 GiB"
+    assert tables.amount(3 * 2**20, "bytes/s") == "3 MiB/s"
+    assert tables.amount("nan", None) == "nan"
+    assert tables.amount(True, None) == "true"

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
 MOST = 20
 """Observations of one call."""
-SHOWN = 400
+SHOWN = 200
 """Characters of a file from a place on."""
 NEAR = 80
-"""Characters of a long line around the name of what was read there."""
+"""Characters of a long line that are shown around the name of what was read there."""
+ROWS = 8
+"""Lines that are searched for that name, where values stand one a line."""
 
 
 @click.command()
@@ -98,22 +100,23 @@ def _raw(item: Observation) -> str:
             window = file.read(20 * SHOWN)
     except OSError:
         return ""
+    name = re.compile(rf"(?<![\w./]){re.escape(where.api or item.quantity)}(?![\w/])")
     rows: list[str] = []
-    for row in window.decode("utf-8", "replace").splitlines():
-        # Values that stand one a line need a few of them; a long line is enough by itself.
-        if len("\n".join(rows)) > NEAR:
+    for row in window.decode("utf-8", "replace").splitlines()[:ROWS]:
+        shown = clean(row, 20 * SHOWN)
+        rows.append(_near(shown, name))
+        if name.search(shown) or len("\n".join(rows)) > SHOWN:
             break
-        rows.append(_near(clean(row, 20 * SHOWN), where.api or item.quantity))
     return "\n".join(rows).strip("\n")
 
 
-def _near(row: str, name: str) -> str:
+def _near(row: str, name: re.Pattern[str]) -> str:
     """The beginning of a line, and what stands around a name in it."""
-    found = re.search(rf"(?<![\w./]){re.escape(name)}(?![\w/])", row)
-    if len(row) <= SHOWN // 2 or not found or found.start() < 2 * NEAR:
+    found = name.search(row)
+    if len(row) <= SHOWN or not found or found.start() < NEAR:
         return clean(row, SHOWN)
-    around = row[found.start() - NEAR // 4 : found.end() + NEAR]
-    return clean(f"{row[:NEAR]} … {around} …", SHOWN)
+    around = row[found.start() - NEAR // 4 : found.end() + NEAR // 2]
+    return clean(f"{row[: NEAR // 2]} … {around} …", SHOWN)
 
 
 def _lines(item: Observation, found: Reread | None, shown: set[str]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Observations as compact tables: each cell is a value followed by the id that cites it.
+"""Observations as compact tables: each cell is a name, the id that cites it, and the value.
 
 What is said of several devices or processes stands in rows; what most of them have in common is
-said once, with its ids as a range (`[E84…E336]`, in steps that the table's first line says).
+said once, with its ids as a range (`E84…E336`, in steps that the table's first line says).
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ UNTOLD = frozenset(
         *("gpu.persistence", "gpu.pcie_gen_max", "gpu.pcie_width_max", "gpu.memory_utilization"),
         *("gpu.ecc_corrected_aggregate", "gpu.ecc_uncorrected_aggregate"),
         *("host.uptime", "host.shm_total", "process.tree", "process.open_log"),
+        *("disk.inodes_free", "gpu.pcie_replays"),
     )
 )
 """Identities, maxima and the like: sealed in gate 2 as all others, but not printed."""
 _SHOWN_UNITS = {"s", "W", "MHz", "bytes"}
-_PLAIN = re.compile(r"[\w.,/:+@ -]*")
+_PLAIN = re.compile(r"[\w.,/:+@() -]*")
+_ID = re.compile(r"(?<![^ ])E\d")
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 _CUT = 160
 
@@ -64,8 +66,8 @@ def evidence(content: Mapping[str, Any]) -> list[str]:
     for report in content["reports"]:
         if report["status"] != "ok":
             said = clean(report["message"], 300)
-            cited = f"[{unread[report['source']]}]" if report["source"] in unread else ""
-            lines.append(f"{report['source']} {report['status']}{cited}: {said}")
+            cited = f" {unread[report['source']]}" if report["source"] in unread else ""
+            lines.append(f"{report['source']}{cited} {report['status']}: {said}")
     lines += [
         f"disagreement on {item['quantity']}: {item['believed']} over {item['doubted']}"
         for item in content["disagreements"]
@@ -75,18 +77,34 @@ def evidence(content: Mapping[str, Any]) -> list[str]:
         lines += _room(room, some)
     lines += [_event(item) for item in events]
     left = len(items) - len(shown)
-    more = f"{left} identities, maxima and the like, and all places" if left else "places"
-    lines.append(f"not shown: {more}; `trainwarden show --gate 2 | grep WORD` has them")
+    more = f"{left} more and all places" if left else "all places"
+    lines.append(f"{more}: `trainwarden show --gate 2 | grep WORD`")
     return lines
 
 
 def amount(value: Any, unit: str | None) -> str:
     """A value with its unit where the name does not tell it; words of a run in quotes."""
-    if isinstance(value, str) and not _PLAIN.fullmatch(value):
-        return quoted(value, 80)
+    if isinstance(value, str):
+        return word(value, 80)
     if unit == "bytes/s":
         return show_amount(value, "bytes").removesuffix(" bytes") + "/s"
+    if isinstance(value, float) and math.isfinite(value) and unit != "bytes":
+        value = _rounded(value)
     return clean(show_amount(value, unit if unit in _SHOWN_UNITS else None), 80)
+
+
+def _rounded(value: float) -> float | int:
+    """Five significant digits, and no fraction of what is large or whole."""
+    if value.is_integer() or abs(value) >= 1e5:
+        return int(value) if value.is_integer() else round(value)
+    return float(f"{value:.5g}")
+
+
+def word(text: str, limit: int = 120) -> str:
+    """A name or value of a run: in quotes where it could be taken for more than one word of it."""
+    if _PLAIN.fullmatch(text) and not _ID.search(text):
+        return clean(text, limit)
+    return quoted(text, limit)
 
 
 def quoted(text: str, limit: int = _CUT) -> str:
@@ -115,19 +133,19 @@ def _name(item: Item) -> str:
     """A quantity without its room, and its stat where it is not the last value."""
     room, _, rest = item["quantity"].partition(".")
     short = rest if room in ROOMS and rest else item["quantity"]
-    return clean(short if item["stat"] == "last" else f"{short}({item['stat']})", 120)
+    return word(short if item["stat"] == "last" else f"{short}({item['stat']})")
 
 
 def _cell(item: Item) -> str:
-    return f"{_name(item)} {amount(item['value'], item['unit'])}[{item['id']}]"
+    return f"{_name(item)} {item['id']} {amount(item['value'], item['unit'])}"
 
 
 def _event(item: Item) -> str:
     at = "" if item["step"] is None else f"@{item['step']}"
-    who = f" {clean(item['subject'], 80)}" if item["subject"] else ""
+    who = f" {word(item['subject'])}" if item["subject"] else ""
     text = f" {quoted(item['text'])}" if item["text"] else ""
     value = amount(item["value"], item["unit"])
-    return f"{item['quantity']}{who} {value}{at}[{item['id']}]{text}"
+    return f"{item['quantity']}{who} {item['id']} {value}{at}{text}"
 
 
 # Metrics -----------------------------------------------------------------------------------------
@@ -158,15 +176,15 @@ def _metrics(items: Sequence[Item]) -> list[str]:
 
 def _metric(key: tuple[str, str | None, str], row: list[Item], last: Any, first: Any) -> str:
     quantity, subject, source = key
-    named = [quantity] + ([subject] if subject else []) + ([source] if source != "log" else [])
+    named = [word(quantity)] + [word(one) for one in (subject, source) if one and one != "log"]
     own = next((item["step"] for item in row if item["stat"] == "last"), last)
-    label = clean(" of ".join(named), 160) + (f" @{own}" if own not in (None, last) else "")
+    label = " of ".join(named) + (f" @{own}" if own not in (None, last) else "")
     cells = []
     for item in row:
-        stat = "" if item["stat"] == "last" else f"{clean(item['stat'], 60)} "
+        stat = "" if item["stat"] == "last" else f"{word(item['stat'])} "
         usual = first if item["stat"] == "first" else own
         at = "" if item["step"] in (None, usual) else f"@{item['step']}"
-        cells.append(f"{stat}{amount(item['value'], item['unit'])}{at}[{item['id']}]")
+        cells.append(f"{stat}{item['id']} {amount(item['value'], item['unit'])}{at}")
     return f"{label}: {' '.join(cells)}"
 
 
@@ -181,14 +199,14 @@ def _room(room: str, items: Sequence[Item]) -> list[str]:
     lines: list[str] = []
     grids: dict[str, dict[int, list[Item]]] = {}
     for subject, row in subjects.items():
-        numbered = _NUMBERED.fullmatch(subject) if subject else None
+        numbered = _NUMBERED.fullmatch(subject) if subject and word(subject) == subject else None
         if numbered:
             grids.setdefault(numbered[1], {})[int(numbered[2])] = row
         else:
-            of = f" of {clean(subject, 200)}" if subject else ""
+            of = f" of {word(subject, 200)}" if subject else ""
             lines.append(f"{room}.*{of}: {' '.join(map(_cell, row))}")
     for prefix, rows in grids.items():
-        lines += _grid(room, clean(prefix, 80) + (" " if prefix.endswith(" ") else ""), rows)
+        lines += _grid(room, prefix, rows)
     return lines
 
 
@@ -217,7 +235,7 @@ def _grid(room: str, prefix: str, rows: Mapping[int, Sequence[Item]]) -> list[st
             cited = [
                 _id(item) for (_, item), said in zip(column, shown, strict=True) if said == value
             ]
-            common.append(f"{name} {value}[{ids(cited, stride)}]")
+            common.append(f"{name} {ids(cited, stride)} {value}")
         for (number, item), said in zip(column, shown, strict=True):
             if not shared or said != value:
                 own[number].append(_cell(item))
@@ -274,7 +292,7 @@ def comparisons(compared: Iterable[Comparison], predictions: Iterable[Prediction
     for one in compared:
         made = by_id[one.prediction]
         named = one.quantity if made.stat == "last" else f"{one.quantity}({made.stat})"
-        seen = f"{amount(one.actual, None)}[{one.observation}] " if one.observation else ""
+        seen = f"{one.observation} {amount(one.actual, None)} " if one.observation else ""
         off = f" by {one.miss:.2g} widths" if one.miss not in (None, math.inf) else ""
         lines.append(f"{one.prediction} {named} {expected(made)}: {seen}{one.outcome}{off}")
     return lines
@@ -305,14 +323,12 @@ def findings(found: Sequence[Finding]) -> list[str]:
 
 
 def place(item: Observation) -> str:
-    """Where an observation can be seen again, short."""
+    """Where in a file an observation can be seen again, short; the subject tells the rest."""
     where = item.place
-    if where.file:
-        at = "" if where.offset is None else f"@{where.offset}"
-        derived = " (derived)" if where.api == "derived" else ""
-        return f"{Path(where.file).name}{at}{derived}"
-    pid = None if where.pid is None else f"pid {where.pid}"
-    return " ".join(part for part in (where.device, pid, where.api) if part) or item.source
+    if not where.file:
+        return ""
+    at = "" if where.offset is None else f"@{where.offset}"
+    return f", {Path(where.file).name}{at}" + (" (derived)" if where.api == "derived" else "")
 
 
 def observation(item: Observation) -> str:
@@ -322,4 +338,4 @@ def observation(item: Observation) -> str:
     at = "" if item.step is None or item.quantity == "step" else f"@{item.step}"
     text = f" {quoted(item.text)}" if item.quantity == "log.event" and item.text else ""
     value = amount(to_json_number(item.value), item.unit)
-    return f"{item.id} {item.quantity}{stat}{who} {value}{at}, {place(item)}{text}"
+    return f"{item.id} {item.quantity}{stat}{who} {value}{at}{place(item)}{text}"
