@@ -44,3 +44,18 @@ def test_faults_named_are_those_of_the_demo() -> None:
     tried = set(re.findall(r"\b[a-z]+\b", (ROOT / ".ci/run").read_text()))
     assert len(faults) == 8
     assert shown <= faults <= tried
+
+
+def test_what_is_typed_for_the_plugin_is_what_the_real_client_is_given() -> None:
+    text = (ROOT / "README.md").read_text()
+    lines = re.findall(r"^claude (plugin .+)$", text, re.M)
+    tried = (ROOT / "tests/plugin/test_install.py").read_text()
+    assert len(lines) == 2
+    for line in lines:
+        words = [word for word in line.split() if not word.startswith("/")]
+        assert ", ".join(f'"{word}"' for word in words) in tried, line
+
+
+def test_slash_commands_are_those_of_the_plugin() -> None:
+    named = set(re.findall(r"`/trainwarden:([a-z]+)", (ROOT / "README.md").read_text()))
+    assert named == {path.stem for path in (ROOT / "commands").glob("*.md")}

@@ -333,8 +333,10 @@ class Client:
 
     home: Path
     project: Path
-    plugin: Path = ROOT
-    path: Sequence[str] = (str(Path(sys.executable).parent), "/usr/bin", "/bin")
+    plugin: Path | None = ROOT
+    """None where it is installed in the client's configuration."""
+    path: Sequence[str] = (f"{sys.base_prefix}/bin", "/usr/bin", "/bin")
+    """Has a Python and no trainwarden: that comes from the plugin's own `bin`."""
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[str] | None = None
 
@@ -383,7 +385,8 @@ class Client:
         with Server(main, agents, compacted) as server:
             command = [
                 *(program, "-p"),
-                *("--plugin-dir", str(self.plugin), "--model", MODEL, "--allowedTools", TOOLS),
+                *(("--plugin-dir", str(self.plugin)) if self.plugin else ()),
+                *("--model", MODEL, "--allowedTools", TOOLS),
                 *("--output-format", "stream-json", "--verbose", "--include-hook-events"),
                 *arguments,
             ]
@@ -446,13 +449,13 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def broken_plugin(folder: Path, change: Callable[[Path], None]) -> Path:
-    """A copy of the plugin, changed."""
+    """A copy of the plugin, changed; its commands run in the environment of this one."""
     copy = folder / "plugin"
-    names = ("bin", "hooks", "skills", "agents", "commands", "steps", "src", ".claude-plugin")
-    for name in names:
-        shutil.copytree(
-            ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    for name in ("bin", "hooks", "skills", "agents", "commands", "steps", "src", ".claude-plugin"):
+        leave = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=leave)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    (copy / ".venv").symlink_to(ROOT / ".venv")
     change(copy)
     return copy
 
