@@ -97,7 +97,7 @@ def _orchestrated(
 ) -> str:
     if any(item.quantity.startswith(("k8s.", "pod.")) for item in seen):
         return "pods were seen"
-    if "apiVersion" in flat and flat.get("kind") in _JOBS:
+    if "apiVersion" in flat and str(flat.get("kind")) in _JOBS:
         return f"the config is a manifest of a {flat['kind']}"
     if any(log.startswith(("/var/log/pods/", "/var/log/containers/")) for log in logs):
         return "the log is a container's"

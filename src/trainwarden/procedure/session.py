@@ -141,7 +141,7 @@ class Session(CaseFile):
         ]
         content: dict[str, Any] = {"predictions": _dump(numbered)}
         if self.in_client and self.witness:
-            content["seen_before"] = self.witness.seen()
+            content["seen_before"] = self.witness.seen(self.header.session)
         return self._seal("predict", content)
 
     def collect(self, sources: Sequence[Source] | None = None) -> Gate:

@@ -94,10 +94,16 @@ class Witness:
         if not self.told:
             return "the guard had not been told that this client holds the session"
         since = self._since(session)
-        if since and since[0]["event"] == "opened" and not since[0].get("tool_use"):
-            return "the guard did not see how the session was opened"
         if not since:
             return "the guard's record does not have the beginning of the session"
+        if since[0]["event"] == "opened":
+            if not since[0].get("tool_use"):
+                return "the guard did not see how the session was opened"
+            if since[0]["tool_use"] == self.ticket:
+                return (
+                    "sealed in the call that opened the session, before the guard could look at "
+                    "what had been seen"
+                )
         for event in since:
             if event["event"] == "failed":
                 where, why = (clean(str(event.get(key, "")), 200) for key in ("where", "why"))
@@ -106,9 +112,13 @@ class Witness:
             return "the guard did not finish judging a call, which may have passed unjudged"
         return ""
 
-    def seen(self) -> list[str]:
+    def seen(self, session: str) -> list[str]:
         """Evidence that had reached the context by now, as the guard noted it."""
-        texts = (clean(str(e.get("what", "")), 300) for e in self._read() if e["event"] == "seen")
+        texts = (
+            clean(str(event.get("what", "")), 300)
+            for event in self._read()
+            if event["event"] == "seen" and event.get("session", session) == session
+        )
         return [text for text in dict.fromkeys(texts) if text][:MOST_SEEN]
 
     def skills(self) -> list[str]:
@@ -186,7 +196,8 @@ def _ticket(events: Sequence[Event], command: str) -> str:
             continue
         name = str(event["tool_use"])
         answered = used.get(name, [])
-        asked = [_subcommand(argv) for argv in event.get("commands") or ()]
+        commands = event.get("commands")
+        asked = [_subcommand(argv) for argv in commands] if isinstance(commands, list) else []
         if asked.count(command) > answered.count(command):
             return name
         if answered:
@@ -196,11 +207,9 @@ def _ticket(events: Sequence[Event], command: str) -> str:
 
 def _subcommand(argv: Any) -> str:
     """`review` for what gives a verdict; a call that only shows the material is another thing."""
-    if not isinstance(argv, (list, tuple)) or len(argv) < 2:
-        return ""
-    if "--material" in argv:
-        return f"{argv[1]} --material"
-    return str(argv[1])
+    words = [str(word) for word in argv[1:]] if isinstance(argv, (list, tuple)) else []
+    named = next((word for word in words if not word.startswith("-")), "")
+    return f"{named} --material" if "--material" in words else named
 
 
 def _hung(events: Sequence[Event]) -> bool:

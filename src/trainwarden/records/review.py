@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from trainwarden.records.base import Record, Scalar
 
@@ -33,12 +33,17 @@ class Learning(Record):
     text: str = Field(min_length=1, max_length=2_000)
 
 
+def _as_text(seal: object) -> object:
+    """YAML takes a seal that happens to have decimal digits alone for a number."""
+    return str(seal) if type(seal) is int else seal
+
+
 class Review(Record):
     """A verdict on exactly the gates whose seals it names."""
 
     reviewer: str = Field(min_length=1)
     verdict: Literal["approve", "reject"]
-    seals: dict[str, str]
+    seals: dict[str, Annotated[str, BeforeValidator(_as_text)]]
     """Step name (`predict` … `resources`) to the seal of the gate reviewed."""
     reread: tuple[Reread, ...] = Field(min_length=1)
     checks: tuple[Check, ...] = ()
