@@ -1,0 +1,313 @@
+"""Bash before gate 1: the runtime's commands, and a few that read code and config."""
+
+from __future__ import annotations
+
+from trainwarden.guard import runtime
+from trainwarden.guard.places import spread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwarden.guard.places import Ground
+    from trainwarden.guard.shell import Simple
+
+_WORDS = frozenset("echo printf true false pwd whoami uname id nproc which type".split())
+_READERS = {
+    "cat": ("AbEnstTuv", "", ()),
+    "head": ("qv", "nc", ()),
+    "tail": ("qv", "nc", ()),
+    "wc": ("lwcmL", "", ()),
+    "nl": ("", "b", ()),
+    "sort": ("nrufhVgb", "kt", ()),
+    "uniq": ("cdui", "", ()),
+    "cut": ("s", "dfcb", ()),
+    "diff": ("uqbwyi", "U", ("--side-by-side", "--brief", "--unified")),
+    "tac": ("", "", ()),
+    "column": ("t", "s", ()),
+}
+"""Flags, letters that take a value, long options."""
+_FILTERS = {"tr": ("dscC", "", ())}
+_GREP = (
+    "nihHlLcvwxEFPosrqI",
+    "ABCme",
+    ("--include", "--exclude", "--exclude-dir", "--color", "--line-number", "--recursive"),
+)
+_RG = (
+    "nilcvwFSUo",
+    "ABCmegt",
+    ("--glob", "--type", "--no-heading", "--line-number", "--files-with-matches", "--color"),
+)
+_TYPES = frozenset(
+    "py python sh yaml toml c cpp cuda rust go js ts cmake make docker lua julia ini".split()
+)
+_SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
+
+
+def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool) -> str | None:
+    """Why a command line must not run before gate 1; None where it may."""
+    for one in commands:
+        reason = _plain(one, ground)
+        if reason:
+            return reason
+        argv = one.argv
+        if runtime.is_runtime(argv[0], plugin):
+            reason = runtime.refusal(one, ground, early=True, reviewer=reviewer)
+        elif argv[0] in _JUDGES:
+            reason = _JUDGES[argv[0]](argv, ground, one.joint == "|")
+        elif argv[0] in _READERS:
+            reason = _reading(argv, ground)
+        elif argv[0] in _FILTERS:
+            if _sorted_out(argv, *_FILTERS[argv[0]]) is None:
+                reason = f"{argv[0]} with these options"
+        elif argv[0] not in _WORDS:
+            reason = f"`{argv[0]}` is not one of the commands that only read code and config"
+        if reason:
+            return reason
+    return None
+
+
+def _plain(one: Simple, ground: Ground) -> str | None:
+    for word in [*one.words, *(item.word for item in one.redirects)]:
+        for mark, what in _SIGNS.items():
+            if mark in word.marks:
+                return f"{what}: write the names out, or quote it"
+    for item in one.redirects:
+        if item.is_harmless() or item.word.text == "/dev/null":
+            continue
+        if item.operator != "<":
+            return "nothing is written yet: give input with <<'EOF', or by a pipe"
+        reason = ground.unseen(item.word.text)
+        if reason:
+            return reason
+    return None
+
+
+def _sorted_out(
+    argv: list[str], flags: str, valued: str, longs: tuple[str, ...]
+) -> tuple[list[tuple[str, str]], list[str]] | None:
+    """Options (name and value) and operands; None where an option is not known."""
+    given, operands, at = [], [], 1
+    while at < len(argv):
+        word = argv[at]
+        at += 1
+        if word == "--":
+            operands += argv[at:]
+            break
+        if word[:1] != "-" or word == "-":
+            operands.append(word)
+        elif word[:2] == "--":
+            name, has, value = word.partition("=")
+            if name not in longs:
+                return None
+            if not has and name in ("--glob", "--type", "--include", "--exclude", "--exclude-dir"):
+                value = argv[at] if at < len(argv) else ""
+                at += 1
+            given.append((name, value))
+        elif word[1:].isdigit():
+            given.append(("-", word[1:]))
+        else:
+            for place, letter in enumerate(word[1:], 2):
+                if letter in valued:
+                    value = word[place:]
+                    if not value:
+                        value = argv[at] if at < len(argv) else ""
+                        at += 1
+                    given.append((letter, value))
+                    break
+                if letter not in flags:
+                    return None
+                given.append((letter, ""))
+    return given, operands
+
+
+def _unseen(paths: list[str], ground: Ground) -> str | None:
+    for path in paths:
+        reason = None if path == "-" else ground.unseen(path)
+        if reason:
+            return reason
+    return None
+
+
+def _reading(argv: list[str], ground: Ground) -> str | None:
+    found = _sorted_out(argv, *_READERS[argv[0]])
+    if found is None:
+        return f"{argv[0]} with these options"
+    if argv[0] == "uniq" and len(found[1]) > 1:
+        return "uniq writes its second file"
+    return _unseen(found[1], ground)
+
+
+def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
+    is_rg = argv[0] == "rg"
+    found = _sorted_out(argv, *(_RG if is_rg else _GREP))
+    if found is None:
+        return f"{argv[0]} with these options"
+    given, paths = found
+    names = [name for name, _ in given]
+    if "e" not in names:
+        paths = paths[1:]
+    deep = is_rg or "r" in names or "--recursive" in names
+    if not deep or (is_rg and not paths and piped):
+        return _unseen(paths, ground)
+    globs = []
+    limits = [name for name in names if name in ("--include", "--exclude")]
+    if limits and limits[0] == "--exclude":
+        return "grep --exclude before --include searches all other files"
+    for name, value in given:
+        if name in ("--include", "--glob", "g") and value[:1] != "!":
+            globs += spread(value)
+        elif name in ("--type", "t"):
+            globs.append("*.py" if value in _TYPES else value)
+    for path in paths or ["."]:
+        reason = None if path == "-" else ground.unsearched(path, globs)
+        if reason:
+            return reason
+    return None
+
+
+def _ls(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    found = _sorted_out(argv, "1aAFpd", "", ("--color",))
+    if found is None:
+        return "ls without -l, -R and the like: sizes and times of files tell of the run"
+    for path in found[1] or ["."]:
+        reason = ground.unlisted(path)
+        if reason:
+            return reason
+    return None
+
+
+def _sed(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    from trainwarden.guard.programs import sed
+
+    files = sed(argv)
+    return "sed with this script" if files is None else _unseen(files, ground)
+
+
+def _find(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    at = 1
+    while at < len(argv) and argv[at][:1] not in ("-", "!", "("):
+        at += 1
+    paths, names, negated = argv[1:at] or ["."], [], False
+    while at < len(argv):
+        word, value = argv[at], argv[at + 1] if at + 1 < len(argv) else ""
+        if word in ("-not", "!"):
+            negated = True
+            at += 1
+            continue
+        if word in ("-name", "-iname"):
+            names += [] if negated else spread(value)
+        elif word not in ("-type", "-maxdepth", "-mindepth", "-path") and word != "-print":
+            return f"find with {word}"
+        negated = False
+        at += 1 if word == "-print" else 2
+    if not names:
+        return "find without -name of code or config, as in -name '*.py'"
+    for path in paths:
+        reason = ground.unsearched(path, names)
+        if reason:
+            return reason
+    return None
+
+
+def _git(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    rest = argv[2:] if argv[1:2] == ["--no-pager"] else argv[1:]
+    command, rest = (rest[0], rest[1:]) if rest else ("", [])
+    if command in ("status", "branch", "rev-parse", "ls-files", "log"):
+        known = _GIT[command]
+        for word in rest:
+            name = word.partition("=")[0]
+            if name not in known and not (command == "log" and word.lstrip("-").isdigit()):
+                return f"git {command} with {word}"
+        return None
+    if command == "show" and len(rest) == 1 and ":" in rest[0]:
+        return ground.unseen(rest[0].split(":", 1)[1])
+    if command == "blame" and len(rest) == 1:
+        return ground.unseen(rest[0])
+    if command == "diff" and "--" in rest:
+        at = rest.index("--")
+        if rest[at + 1 :] and all(w in _GIT["diff"] or _is_revision(w) for w in rest[:at]):
+            for path in rest[at + 1 :]:
+                reason = "a pathspec" if path[:1] == ":" else ground.unseen(path)
+                if reason:
+                    return reason
+            return None
+    return (
+        "git shows what is committed, logs too: name the file (`git show HEAD:train.py`, "
+        "`git diff -- train.py`), or `git log --oneline`, `git status`"
+    )
+
+
+_GIT = {
+    "status": ("-s", "-sb", "-b", "--short", "--branch", "--porcelain"),
+    "branch": ("--show-current", "-a", "-v", "--list"),
+    "rev-parse": ("HEAD", "--show-toplevel", "--short", "--abbrev-ref", "--is-inside-work-tree"),
+    "ls-files": (),
+    "log": ("--oneline", "--decorate", "--graph", "--all", "--format", "--pretty", "-n", "HEAD"),
+    "diff": ("--cached", "--staged", "--no-color"),
+}
+
+
+def _is_revision(word: str) -> bool:
+    return word.replace("~", "a").replace("^", "a").replace(".", "a").isalnum()
+
+
+def _jq(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    found = _sorted_out(argv, "rcSM", "", ())
+    if found is None or not found[1]:
+        return "jq with these options"
+    words = "".join(sign if sign.isalnum() else " " for sign in found[1][0]).split()
+    if any(word in ("import", "include", "input", "inputs", "env", "modulemeta") for word in words):
+        return "jq with a filter that reads more than its files"
+    return _unseen(found[1][1:], ground)
+
+
+def _cd(argv: list[str], ground: Ground, piped: bool) -> str | None:
+    if piped or len(argv) != 2 or argv[1][:1] != "/" or ground.real(argv[1]) != ground.project:
+        return "cd to the project's own folder only, by its whole path"
+    ground.cwd = ground.project
+    return None
+
+
+def _test(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    words = argv[1:-1] if argv[0] == "[" else argv[1:]
+    if len(words) == 2 and words[0] in ("-f", "-e", "-d", "-r"):
+        return ground.unlisted(words[1]) if words[0] == "-d" else ground.unseen(words[1])
+    return f"{argv[0]} other than -f, -e, -r or -d of one file"
+
+
+def _version(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    if argv[1:] in (["--version"], ["-V"]) or argv[1:] in (["list"], ["freeze"]):
+        return None if argv[0][:3] == "pip" or argv[1][:1] == "-" else f"`{argv[0]}` runs code"
+    if argv[0] in ("pip", "pip3") and argv[1:2] == ["show"]:
+        return "pip with these options" if any(word[:1] == "-" for word in argv[2:]) else None
+    return f"`{argv[0]}` runs code, and code can read anything"
+
+
+def _date(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    fine = all(word[:1] == "+" or word in ("-u", "-Is", "--utc") for word in argv[1:])
+    return None if fine else "date with these options"
+
+
+def _command(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    return None if len(argv) == 3 and argv[1] == "-v" else "`command` other than command -v NAME"
+
+
+_JUDGES = {
+    "grep": _grep,
+    "egrep": _grep,
+    "fgrep": _grep,
+    "rg": _grep,
+    "ls": _ls,
+    "sed": _sed,
+    "find": _find,
+    "git": _git,
+    "jq": _jq,
+    "cd": _cd,
+    "test": _test,
+    "[": _test,
+    "python": _version,
+    "python3": _version,
+    "pip": _version,
+    "pip3": _version,
+    "date": _date,
+    "command": _command,
+}

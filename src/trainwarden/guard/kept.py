@@ -1,0 +1,130 @@
+"""What stays as it is whoever works in the project: the gates, and how the client is set up.
+
+Under authority act, and in other client sessions, any command may run; those that would write
+below `monitoring-logs/` are refused as far as their text tells. Seals show the rest.
+"""
+
+from __future__ import annotations
+
+from trainwarden.guard import runtime
+from trainwarden.guard.commands import simple
+from trainwarden.guard.places import inside
+from trainwarden.guard.shell import Odd, Word, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainwarden.guard.places import Ground
+
+_HOME = "monitoring-logs"
+_BEFORE = ("sudo", "command", "nohup", "exec", "time", "env", "nice")
+_SWEEPING = frozenset("rm mv chmod chown rsync find shred rmdir cp tar unlink".split())
+_COPYING = frozenset("cp rsync scp install".split())
+_CHANGING = frozenset("rm mv clean checkout restore reset stash apply".split())
+_TOLD = "nothing but the runtime writes below monitoring-logs/"
+
+
+def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | None:
+    """Why a command would change what is kept; None where its text does not tell so.
+
+    `act`: of a session that is open here, which must not change the client's settings either.
+    """
+    if ground.is_kept("."):
+        return f"{_TOLD}: leave that folder first" if _unclear(command) else None
+    judge = ground.unchanged if act else _kept(ground)
+    try:
+        commands = parse(command)
+    except Odd:
+        plain = "".join(sign for sign in command if sign not in "\"'\\")
+        return _TOLD if _HOME in plain or (act and "/.claude/" in plain) else None
+    for one in commands:
+        for item in one.redirects:
+            if item.operator not in ("<", "<<", "<<<", "<&") and not item.is_harmless():
+                reason = judge(item.word.text) or _globbed(item.word, ground)
+                if reason:
+                    return reason
+        words = one.words
+        while len(words) > 1 and (words[0].text in _BEFORE or "=" in words[0].text):
+            words = words[1:]
+        if words[0].text == "cd":
+            ground.cwd = ground.real(words[1].text if words[1:] else "~")
+            continue
+        argv = [word.text for word in words]
+        if runtime.is_runtime(argv[0], plugin) or simple(argv) is None:
+            continue
+        reason = _touched(words, ground, judge)
+        if reason:
+            return reason
+    return None
+
+
+def _kept(ground: Ground) -> Callable[[str], str | None]:
+    return lambda path: _TOLD if ground.is_kept(path) else None
+
+
+def _unclear(command: str) -> bool:
+    try:
+        return any(
+            simple(one.argv) is not None or not all(r.is_harmless() for r in one.redirects)
+            for one in parse(command)
+        )
+    except Odd:
+        return True
+
+
+def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | None]) -> str | None:
+    name, rest = words[0].text, words[1:]
+    if ground.is_kept("."):
+        return f"{_TOLD}: leave that folder first"
+    if name == "git":
+        texts = [word.text for word in rest]
+        command = next((text for text in texts if text[:1] != "-"), "")
+        if command not in _CHANGING:
+            return None
+        spared = any(_HOME in text for text in texts) and "-e" in texts
+        if command == "clean" and not spared:
+            return f"git clean may delete {_HOME}/: add -e {_HOME}"
+        if command == "clean":
+            return None
+    if name in _COPYING:
+        rest = rest[-1:] + [word for word in rest if word.text.startswith(("-t", "--target"))]
+    for word in rest:
+        text = word.text.rsplit("=", 1)[-1]
+        if _HOME in word.text:
+            return _TOLD
+        reason = judge(text) if text and text[:1] != "-" else None
+        reason = reason or _globbed(word, ground)
+        if not reason and name in _SWEEPING and text[:1] != "-" and name not in _COPYING:
+            real = ground.real(text)
+            around = any(inside(f"{root}/{_HOME}", real) for root in ground.roots)
+            reason = f"{text} holds {_HOME}/: name what is meant" if around else None
+        if reason:
+            return reason
+    return None
+
+
+def _globbed(word: Word, ground: Ground) -> str | None:
+    """Whether what the shell works out may lead to what is kept."""
+    if not word.marks.strip("'"):
+        return None
+    spelled = word.text.split("/")
+    base = ground.full("/".join(spelled[:-1]) or ".") if len(spelled) > 1 else ground.cwd
+    for place, part in enumerate(spelled):
+        if any(sign in part for sign in "*?[{"):
+            base = ground.real("/".join(spelled[:place]) or ("/" if place else "."))
+            if base in ground.roots and _fits(part):
+                return f"{word.text} takes {_HOME}/ in: name what is meant"
+            return None
+    return None
+
+
+def _fits(part: str) -> bool:
+    """Whether a glob may stand for `monitoring-logs`: by its letters before the first sign."""
+    start = part
+    for sign in "*?[{":
+        start = start.split(sign, 1)[0]
+    tail = part
+    for sign in "*?]}":
+        tail = tail.rsplit(sign, 1)[-1]
+    return _HOME.startswith(start) and _HOME.endswith(tail)
