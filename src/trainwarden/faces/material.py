@@ -24,6 +24,12 @@ def require_five(session: Session) -> dict[str, str]:
     return seals
 
 
+def short(seal: str) -> str:
+    """The first twelve digits of a seal or more: until one is a letter, lest YAML read a number."""
+    letter = next((at for at, digit in enumerate(seal) if digit.isalpha()), 0)
+    return seal[: max(12, letter + 1)]
+
+
 def data(session: Session) -> dict[str, Any]:
     """The same for machines: seals, files, what the verdict rests on."""
     seals = require_five(session)
@@ -40,8 +46,8 @@ def digest(session: Session) -> list[str]:
     seals = require_five(session)
     assessment = session.assessment
     reasoning = session.content("resources")["reasoning"]
-    lines = [f"gates in {session.folder}, seals (12 digits do):"]
-    lines.append(", ".join(f"{name}: {seals[name][:12]}" for name in seals))
+    lines = [f"gates in {session.folder}, seals by their first digits:"]
+    lines.append(", ".join(f"{name}: {short(seals[name])}" for name in seals))
     lines += _claims(assessment)
     lines.append(f"resources: {reasoning}")
     lines += _cited(session, assessment, reasoning)
