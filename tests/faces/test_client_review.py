@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.answers import RESOURCES, assessment, begin, make_job, predictions, review
 from support.cli import call
-from support.guarded import guarded, passed, reviewer, unguarded
+from support.guarded import AGENT, guarded, passed, reviewer, unguarded
 from trainwarden.errors import Refusal
 from trainwarden.evidence.logs import LogSource
 from trainwarden.guard import record
@@ -99,7 +99,7 @@ def test_a_verdict_of_another_round_is_not_taken(tmp_path: Path) -> None:
     claim(again, "resources").resources(RESOURCES)
     done = guarded(tmp_path, ME.session, "review")
     assert done.returncode == 2
-    assert "no reviewer of the plugin has read something" in done.stderr
+    assert "no reviewer of the plugin has given a verdict" in done.stderr
     reviewer(tmp_path, ME.session, "second", message(again))
     assert "approved by quality-reviewer second" in guarded(tmp_path, ME.session, "review").stdout
 
@@ -110,6 +110,22 @@ def test_nobody_reviewed_yet(tmp_path: Path) -> None:
         done = guarded(tmp_path, ME.session, *argv)
         assert done.returncode == 2
         assert "start the sub-agent trainwarden:quality-reviewer" in done.stderr
+
+
+def test_a_reviewer_at_work_is_waited_for(tmp_path: Path) -> None:
+    to_review(tmp_path)
+    record.append(str(tmp_path), ME.session, "agent-start", agent="a", agent_type=AGENT)
+    for argv in (["review"], ["review", "--builtin"]):
+        done = guarded(tmp_path, ME.session, *argv)
+        assert done.returncode == 2
+        assert "still at work" in done.stderr
+
+
+def test_a_reviewer_that_read_nothing_gives_no_verdict(tmp_path: Path) -> None:
+    session = to_review(tmp_path)
+    reviewer(tmp_path, ME.session, "a1", message(session), reads=0)
+    assert "it read nothing" in guarded(tmp_path, ME.session, "review").stderr
+    assert guarded(tmp_path, ME.session, "review", "--builtin").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -212,22 +212,28 @@ def test_reviewers_that_count(tmp_path: Path) -> None:
     reviewer(tmp_path, ME.session, "too-early", "x")
     note(tmp_path, "sealed", session="another", step=5)
     reviewer(tmp_path, ME.session, "of-another", "x")
-    assert Witness(tmp_path, ME).reviewers(name) == []
+    assert Witness(tmp_path, ME).reviewers(name) == ([], False)
     note(tmp_path, "sealed", session=name, step=5, revision=1)
-    reviewer(tmp_path, ME.session, "read-nothing", "x", reads=0)
+    note(tmp_path, "agent-stop", agent="too-early", agent_type=AGENT, message="x")
+    reviewer(tmp_path, ME.session, "hasty", "x", reads=0)
     record.append(root, ME.session, "agent-start", agent="other", agent_type="general-purpose")
     note(tmp_path, "agent-call", agent="other", tool="Read", about="x")
     note(tmp_path, "agent-stop", agent="other", agent_type=AGENT, message="x")
     reviewer(tmp_path, ME.session, "a1", "first")
-    reviewer(tmp_path, ME.session, "b2 [x]", "second")
+    note(tmp_path, "agent-stop", agent="a1", agent_type=AGENT, message="again")
+    assert Witness(tmp_path, ME).reviewers(name)[1] is False
     note(tmp_path, "agent-start", agent="c3", agent_type=AGENT)
-    heard = Witness(tmp_path, ME).reviewers(name)
-    assert [(one.name, one.message) for one in heard] == [
-        ("quality-reviewer a1", "first"),
-        ("quality-reviewer b2x", "second"),
+    reviewer(tmp_path, ME.session, "b2 [x]", "second")
+    heard, at_work = Witness(tmp_path, ME).reviewers(name)
+    assert [(one.name, one.message, one.read) for one in heard] == [
+        ("quality-reviewer hasty", "x", False),
+        ("quality-reviewer a1", "first", True),
+        ("quality-reviewer a1", "again", True),
+        ("quality-reviewer b2x", "second", True),
     ]
+    assert at_work
     note(tmp_path, "sealed", session=name, step=5, revision=2)
-    assert Witness(tmp_path, ME).reviewers(name) == []
+    assert Witness(tmp_path, ME).reviewers(name) == ([], False)
 
 
 def test_skills_are_named_without_the_plugin(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from trainwarden.records.review import Review
 
 if TYPE_CHECKING:
     from trainwarden.procedure.session import Session
+STILL = "the reviewer is still at work: wait until it has ended, then run `trainwarden review`"
 
 _FENCED = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?:ya?ml|json)?[ \t]*\n"
@@ -38,6 +39,8 @@ def block_in(message: str) -> Any:
 
 def _review(session: Session, heard: Heard) -> Review:
     """A reviewer's verdict, if it can be sealed. Raises Refusal."""
+    if not heard.read:
+        raise Refusal("it read nothing before it gave its verdict")
     data = {**block_in(heard.message), "reviewer": heard.name}
     review = session.full_seals(parse(Review, data, "its verdict"))
     session.refuse_review(review)
@@ -56,12 +59,15 @@ def from_reviewer(session: Session, witness: Witness) -> Review:
             "`trainwarden review --builtin` audits instead, and the gate says that nobody guarded "
             "it. `trainwarden doctor` finds out what is wrong"
         )
-    problem = "no reviewer of the plugin has read something and ended since gate 5 was sealed"
-    for heard in witness.reviewers(session.header.session):
+    reviewers, at_work = witness.reviewers(session.header.session)
+    problem = "no reviewer of the plugin has given a verdict since gate 5 was sealed"
+    for heard in reviewers:
         try:
             return _review(session, heard)
         except Refusal as refusal:
             problem = f"the verdict of {heard.name} cannot be used: {refusal}"
+    if at_work:
+        raise Refusal(f"review: {STILL}")
     raise Refusal(f"review: {problem}\nTo have one, {ASK}.")
 
 
@@ -70,7 +76,7 @@ def refuse_builtin(session: Session, witness: Witness) -> None:
     session.expect("review")
     if not witness.live:
         return
-    heard = witness.reviewers(session.header.session)
+    heard, at_work = witness.reviewers(session.header.session)
     for one in heard:
         try:
             found = _review(session, one)
@@ -80,6 +86,8 @@ def refuse_builtin(session: Session, witness: Witness) -> None:
             f"review: {found.reviewer} has given its verdict ({found.verdict}); "
             "run `trainwarden review` without --builtin, which takes it"
         )
+    if at_work:
+        raise Refusal(f"review: {STILL}")
     if not heard:
         raise Refusal(
             f"review: the reviewer here is the plugin's own sub-agent: {ASK}. "

@@ -31,10 +31,12 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Heard:
-    """A reviewer that the guard saw start after the last gate 5, read, and stop."""
+    """A reviewer that the guard saw start after the last gate 5 and stop."""
 
     agent: str
     message: str
+    read: bool
+    """Whether it had read anything by then."""
 
     @property
     def name(self) -> str:
@@ -126,8 +128,11 @@ class Witness:
         names = (str(e.get("name", "")) for e in self._read() if e["event"] == "skill")
         return list(dict.fromkeys(clean(n.removeprefix("trainwarden:"), 80) for n in names))
 
-    def reviewers(self, session: str) -> list[Heard]:
-        """Reviewers that started after the newest gate 5, read something and stopped, in order."""
+    def reviewers(self, session: str) -> tuple[list[Heard], bool]:
+        """Reviewers that started after the newest gate 5 and stopped, in order of their stops.
+
+        And whether one of them is at work now.
+        """
         events = self._read()
         fifth = [
             place
@@ -138,15 +143,19 @@ class Witness:
         heard: list[Heard] = []
         started: set[str] = set()
         read: set[str] = set()
+        working: set[str] = set()
         for event in events[fifth[-1] :] if fifth else ():
             agent, kind = str(event.get("agent", "")), event["event"]
             if kind == "agent-start" and event.get("agent_type") == AGENT and agent:
                 started.add(agent)
-            elif kind == "agent-call" and agent in started:
+            elif kind == "agent-call":
                 read.add(agent)
-            elif kind == "agent-stop" and agent in read:
-                heard.append(Heard(agent, str(event.get("message") or "")))
-        return heard
+            if kind == "agent-stop" and agent in started:
+                heard.append(Heard(agent, str(event.get("message") or ""), agent in read))
+                working.discard(agent)
+            elif kind in ("agent-start", "agent-call") and agent in started:
+                working.add(agent)
+        return heard, bool(working)
 
     def _read(self) -> list[Event]:
         if self.client is not None and self.client.session:
