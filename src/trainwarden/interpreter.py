@@ -79,11 +79,6 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, release[0].split("."))) if release else ()
 
 
-def default_data() -> Path:
-    """The data folder where no client names one, as `bin/trainwarden` has it too."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "trainwarden"
-
-
 def choose(root: Path, data: Path) -> str:
     """The path of a Python for the plugin, remembered in `data`. Raises NoInterpreter."""
     needed = dependencies(root)

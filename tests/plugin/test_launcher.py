@@ -137,6 +137,19 @@ def test_a_remembered_python_that_is_gone_is_replaced(launch: Launch, tmp_path: 
     assert sys.executable in kept.read_text()
 
 
+def test_a_remembered_python_that_lost_its_packages_is_told(
+    plugin: Path, launch: Launch, tmp_path: Path, bare: Path
+) -> None:
+    launch("--version", path=str(Path(sys.executable).parent))
+    kept = tmp_path / "data/python"
+    kept.write_text(f"{bare}/python3\n{plugin.resolve()}\n")
+    done = launch("--version")
+    assert done.returncode == 1
+    assert f"{bare}/python3 has no click any more: remove {kept}" in done.stderr
+    kept.unlink()
+    assert launch("--version", path=str(Path(sys.executable).parent)).stdout == VERSION
+
+
 def test_is_found_through_links(plugin: Path, launch: Launch, tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to(plugin / "bin/trainwarden")
     (tmp_path / "deep").mkdir()

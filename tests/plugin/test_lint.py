@@ -14,7 +14,16 @@ from trainwarden.faces.mentions import call_problems
 from trainwarden.faces.plugin import complaints
 
 ROOT = Path(__file__).parents[2]
-PARTS = (".claude-plugin", "agents", "bin", "commands", "hooks", "skills", "src", "steps")
+PARTS = (
+    ".claude-plugin",
+    "agents",
+    "bin",
+    "commands",
+    "hooks",
+    "skills",
+    "src/trainwarden/guard",
+    "steps",
+)
 Change = Callable[[Path], None]
 
 
@@ -93,6 +102,7 @@ BROKEN: list[tuple[Change, str]] = [
     (append("commands/status.md", "See [it](../steps/1-predict.md#no)."), "has no such heading"),
     (append(SKILL, "Read `references/none.md`."), "names references/none.md"),
     (append(SKILL, "Read `${CLAUDE_PLUGIN_ROOT}/steps/0-none.md`."), "names steps/0-none.md"),
+    (append(SKILL, "See 4-measures.md."), "names 4-measures.md"),
     (append("steps/1-predict.md", "Load `trainwarden:none`."), "names the skill"),
     (
         append("steps/1-predict.md", "Type /trainwarden:none."),

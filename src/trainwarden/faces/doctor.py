@@ -104,7 +104,11 @@ def _runtime(place: Place) -> Found:
     if place.plugin is not None:
         lacks = interpreter.lacking(interpreter.dependencies(place.plugin))
         if lacks:
-            yield "broken", f"this Python lacks {', '.join(lacks)}: pip install them into it"
+            yield (
+                "broken",
+                f"this Python lacks {', '.join(lacks)}: remove {_data_folder() / 'python'}, and "
+                "the next command finds or sets up another",
+            )
     other = shutil.which("trainwarden")
     if other is None:
         yield "note", "no trainwarden is on PATH: the commands that texts name will not be found"
@@ -136,14 +140,21 @@ def _plugin(place: Place) -> Found:
         yield "broken", f"{len(found) - 5} more of this kind"
 
 
+def _data_folder() -> Path:
+    """As `bin/trainwarden` has it."""
+    told = os.environ.get("TRAINWARDEN_DATA") or os.environ.get("CLAUDE_PLUGIN_DATA")
+    if told:
+        return Path(told)
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "trainwarden"
+
+
 def _data(place: Place) -> Found:
     if place.plugin is None:
         return
-    data = os.environ.get("TRAINWARDEN_DATA") or os.environ.get("CLAUDE_PLUGIN_DATA")
-    shown = Path(data) if data else interpreter.default_data()
-    whose = "told by the plugin's hooks" if data else "the default: no hook has told another"
-    yield "ok", f"{shown} ({whose})"
-    lost = shown / "guard-failures.jsonl"
+    folder = _data_folder()
+    told = "told by the plugin's hooks" if os.environ.get("TRAINWARDEN_DATA") else "the default"
+    yield "ok", f"{folder} ({told})"
+    lost = folder / "guard-failures.jsonl"
     if lost.exists():
         lines = lost.read_text(encoding="utf-8", errors="replace").splitlines()
         last = clean(lines[-1] if lines else "", 300)

@@ -18,6 +18,8 @@ PATH = re.compile(
     r"\$\{CLAUDE_(?P<base>PLUGIN_ROOT|SKILL_DIR)\}/(?P<named>[\w./-]+)"
     r"|(?<![\w./<-])(?P<plain>(?:steps|skills|agents|commands|hooks|bin|references)/[\w./-]+)"
 )
+STEP_TEXT = re.compile(r"(?<![\w./-])[1-9]-[a-z]+\.md\b")
+"""A step's text by its name alone; gates have the same names."""
 CALL = re.compile(r"(?:^|[;|&(]|\$ )\s*(?:[A-Z_]+=\S+\s+)*trainwarden\s+(?P<rest>[^\n|;&#]*)", re.M)
 WORD = re.compile(r"[a-z][a-z-]*")
 OPTION = re.compile(r"(?<![\w\"'-])--?[a-z][a-z-]*")
@@ -29,7 +31,7 @@ def complaints(root: Path) -> Iterator[str]:
         for page in sorted((root / folder).rglob("*.md")):
             text = page.read_text(encoding="utf-8", errors="replace")
             found = [*_links(page, text), *_paths(root, page, text), *_names(root, text)]
-            found += _calls(text)
+            found += [*_steps(root, text), *_calls(text)]
             for place, what in sorted(set(found)):
                 line = text.count("\n", 0, place) + 1
                 yield f"{page.relative_to(root)}:{line}: {what}"
@@ -72,6 +74,12 @@ def _paths(root: Path, page: Path, text: str) -> Iterator[tuple[int, str]]:
             places = [root / named, skill / named, page.parent / named]
         if not any(place.exists() for place in places):
             yield found.start(), f"names {named}, which is not there"
+
+
+def _steps(root: Path, text: str) -> Iterator[tuple[int, str]]:
+    for found in STEP_TEXT.finditer(text):
+        if not (root / "steps" / found[0]).is_file():
+            yield found.start(), f"names {found[0]}, which is no step's text"
 
 
 def _names(root: Path, text: str) -> Iterator[tuple[int, str]]:
