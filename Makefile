@@ -44,8 +44,10 @@ lint: $(STAMP)
 	$(BIN)/mypy demo
 	$(BIN)/python -m trainwarden.faces.plugin
 
-bench: $(STAMP)
+bench: $(STAMP) client
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/guard.py
+	@$(BIN)/python benchmarks/tokens.py
 
 clean:
 	rm -rf .venv .client demo-runs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -313,3 +313,19 @@ def test_troubleshooting_skips_nothing_while_uncertain(tmp_path: Path) -> None:
     session.review(review(session))
     with pytest.raises(Refusal, match="cannot be skipped"):
         session.troubleshoot(skip())
+
+
+def test_all_that_is_wrong_with_an_assessment_is_told_at_once(tmp_path: Path) -> None:
+    session = walk_to(begin(tmp_path), "metrics")
+    with pytest.raises(Refusal) as refused:
+        session.assess(
+            assessment(
+                session,
+                progress=("E9999",),
+                expected="It should be at 0.123 by now, and then fall.",
+            )
+        )
+    told = str(refused.value)
+    assert "0.123" in told
+    assert "E9999 is no observation" in told
+    assert "HEALTHY: progress must cite observations of loss" in told

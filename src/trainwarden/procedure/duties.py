@@ -88,9 +88,7 @@ def assessment_complaints(
         for name, reason in assessment.disputed.items()
         if not any(cited in observations for cited in citable.cited(reason))
     ]
-    if problems:
-        return problems
-    problems = _status_complaints(assessment, findings)
+    problems += _status_complaints(assessment, findings)
     if assessment.status is Status.HEALTHY:
         problems += progress_complaints(assessment, observations, criteria, runtime)
     return problems + _deferral_complaints(assessment, observations, criteria, deferred)

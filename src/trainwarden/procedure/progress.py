@@ -29,7 +29,8 @@ def progress_complaints(
     name = indicator.quantity
     figures = {o.stat: o for o in observations.values() if o.quantity == name}
     course = figures.get("course")
-    if not any(observations[cited].quantity == name for cited in assessment.progress):
+    shown = [observations[cited] for cited in assessment.progress if cited in observations]
+    if not any(item.quantity == name for item in shown):
         return [
             f"HEALTHY: progress must cite observations of {name} that show it "
             "beyond the baseline; a process that lives and a GPU that is busy show nothing"
