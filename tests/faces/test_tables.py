@@ -152,6 +152,12 @@ def test_eight_devices_and_twenty_metrics_fit_on_a_page() -> None:
     assert len("\n".join(lines)) < 2_500
 
 
+def test_a_device_that_cannot_be_read_says_why() -> None:
+    some = [seen("gpu.readable", n != 2, f"GPU {n}", text="all told") for n in range(3)]
+    some.append(some.pop(2).model_copy(update={"text": "fell off the bus"}))
+    assert 'GPU 2: readable E3 false "fell off the bus"' in check(gate(some))
+
+
 def test_what_is_missing_and_disputed_comes_first_and_can_be_cited() -> None:
     some = [seen("loss", 1.5, step=7), seen("source.kernel", "absent", source="kernel")]
     report = {"source": "kernel", "status": "absent", "message": "no permission"}

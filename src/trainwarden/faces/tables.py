@@ -137,7 +137,9 @@ def _name(item: Item) -> str:
 
 
 def _cell(item: Item) -> str:
-    return f"{_name(item)} {item['id']} {amount(item['value'], item['unit'])}"
+    # What could not be read says why.
+    why = f" {quoted(item['text'])}" if item["value"] is False and item["text"] else ""
+    return f"{_name(item)} {item['id']} {amount(item['value'], item['unit'])}{why}"
 
 
 def _event(item: Item) -> str:
