@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 PLAIN = frozenset(
     "cat tac head tail wc ls stat df du cut tr nl rev fold fmt pr expand paste join comm cmp"
     " diff md5sum sha1sum sha256sum sha512sum cksum b2sum basename dirname realpath readlink"
-    " pwd echo printf true false sleep uptime free who w id whoami groups uname nproc lscpu"
-    " lsmem lsblk lspci lsusb lsmod seq expr test [ od hexdump strings ps pgrep pstree pidof"
-    " pmap pwdx vmstat iostat mpstat netstat grep egrep fgrep zcat bzcat xzcat column jq"
-    " base64 numfmt bc which type whereis printenv getconf locale tty gpustat numastat ibstat"
-    " ibstatus ibv_devinfo squeue sinfo sacct sstat sprio sshare bjobs bhist bpeek qstat"
-    " pbsnodes".split()
+    " pwd echo true false sleep uptime free who w id whoami groups uname nproc lscpu lsmem"
+    " lsblk lspci lsusb lsmod seq expr od hexdump strings ps pgrep pstree pidof pmap pwdx"
+    " vmstat iostat mpstat netstat grep egrep fgrep zcat bzcat xzcat column jq base64 numfmt"
+    " bc which type whereis printenv getconf locale tty gpustat numastat ibstat ibstatus"
+    " ibv_devinfo squeue sinfo sacct sstat sprio sshare bjobs bhist bpeek qstat pbsnodes".split()
 )
 """No option or operand of these writes, runs or changes anything."""
 WITHOUT = {
@@ -33,7 +32,6 @@ WITHOUT = {
     "ss": ("KD", ("--k", "--di")),
     "sar": ("o", ("--o",)),
     "pidstat": ("e", ("--e",)),
-    "yq": ("is", ("--i", "--s")),
     "rg": ("", ("--pre", "--hostname-bin")),
     "dmesg": ("cCDEn", ("--cl", "--read-c", "--cons")),
     "journalctl": (
@@ -172,6 +170,8 @@ def simple(argv: list[str], depth: int = 0) -> str | None:
         return carriers.JUDGES[name](argv, depth)
     if name in ONLY or f"{name} {argv[1] if argv[1:] else ''}" in ONLY:
         return only(argv, name)
+    if name == "trainwarden":
+        return "trainwarden is typed by itself, not in another command"
     return f"`{argv[0]}` is not known to only read"
 
 
@@ -193,7 +193,8 @@ def only(argv: list[str], name: str) -> str | None:
     known = longer.split() if longer else ONLY.get(name, "").split()
     if (second if longer else first) not in known:
         return f"`{argv[0]} {first}` is not known to only read"
-    logs = name in ("pip", "uv") and any(word.startswith("--l") for word in argv)
+    told = {"pip": "--l", "uv": "-"}.get(name)
+    logs = told is not None and any(word.startswith(told) for word in argv)
     too_many = len(argv) > EXACT.get(name, len(argv))
     return f"`{argv[0]}` with these words" if logs or too_many else None
 
@@ -289,6 +290,15 @@ def _tmux(argv: list[str]) -> str | None:
     if fine and not any("#(" in word or word[-1:] == ";" for word in argv):
         return None
     return "tmux with more than capture-pane or a list"
+
+
+def _test(argv: list[str]) -> str | None:
+    return None if takes_no_code(argv) else f"{argv[0]} with words that a shell may work out"
+
+
+def takes_no_code(argv: list[str]) -> bool:
+    """Whether printf or test get nothing that they would evaluate: `a[$(…)]` runs what is in it."""
+    return argv[1:2] != ["-v"] and not any(sign in word for word in argv[1:] for sign in "$`")
 
 
 def _hostname(argv: list[str]) -> str | None:
@@ -392,4 +402,7 @@ _JUDGES = {
     "nvidia-smi": _nvidia,
     "rocm-smi": _rocm,
     "tmux": _tmux,
+    "printf": _test,
+    "test": _test,
+    "[": _test,
 }

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trainwarden.guard.places import Ground
     from trainwarden.guard.shell import Simple
 
-_WORDS = frozenset("echo printf true false pwd whoami uname id nproc which type".split())
+_WORDS = frozenset("echo true false pwd whoami uname id nproc which type".split())
 _READERS = {
     "cat": ("AbEnstTuv", "", ()),
     "head": ("qv", "nc", ()),
@@ -167,7 +167,7 @@ def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
 def _ls(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
     found = _sorted_out(argv, "1aAFpd", "", ("--color",))
     if found is None:
-        return "ls without -l, -R and the like: sizes and times of files tell of the run"
+        return "ls with more than names: sizes and times tell of the run; plain ls passes"
     for path in found[1] or ["."]:
         reason = ground.unlisted(path)
         if reason:
@@ -274,6 +274,12 @@ def _test(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
     return f"{argv[0]} other than -f, -e, -r or -d of one file"
 
 
+def _printf(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
+    from trainwarden.guard.commands import takes_no_code
+
+    return None if takes_no_code(argv) else "printf with words that a shell may work out"
+
+
 def _version(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
     if argv[1:] in (["--version"], ["-V"]) or argv[1:] in (["list"], ["freeze"]):
         return None if argv[0][:3] == "pip" or argv[1][:1] == "-" else f"`{argv[0]}` runs code"
@@ -303,6 +309,7 @@ _JUDGES = {
     "jq": _jq,
     "cd": _cd,
     "test": _test,
+    "printf": _printf,
     "[": _test,
     "python": _version,
     "python3": _version,

@@ -22,6 +22,10 @@ _BEFORE = ("sudo", "command", "nohup", "exec", "time", "env", "nice")
 _SWEEPING = frozenset("rm mv chmod chown rsync find shred rmdir cp tar unlink".split())
 _COPYING = frozenset("cp rsync scp install".split())
 _CHANGING = frozenset("rm mv clean checkout restore reset stash apply".split())
+_WRITING = _SWEEPING | frozenset(
+    "tee touch mkdir ln dd truncate install sed awk gawk ruby node bash sh zsh eval exec source"
+    " xargs git patch ed vim vi nano unzip split make".split()
+)
 _TOLD = "nothing but the runtime writes below monitoring-logs/"
 
 
@@ -30,14 +34,11 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
 
     `act`: of a session that is open here, which must not change the client's settings either.
     """
-    if ground.is_kept("."):
-        return f"{_TOLD}: leave that folder first" if _unclear(command) else None
     judge = ground.unchanged if act else _kept(ground)
     try:
         commands = parse(command)
     except Odd:
-        plain = "".join(sign for sign in command if sign not in "\"'\\")
-        return _TOLD if _HOME in plain or (act and "/.claude/" in plain) else None
+        return _by_text(command, ground, act)
     for one in commands:
         for item in one.redirects:
             if item.operator not in ("<", "<<", "<<<", "<&") and not item.is_harmless():
@@ -63,14 +64,16 @@ def _kept(ground: Ground) -> Callable[[str], str | None]:
     return lambda path: _TOLD if ground.is_kept(path) else None
 
 
-def _unclear(command: str) -> bool:
-    try:
-        return any(
-            simple(one.argv) is not None or not all(r.is_harmless() for r in one.redirects)
-            for one in parse(command)
-        )
-    except Odd:
-        return True
+def _by_text(command: str, ground: Ground, act: bool) -> str | None:
+    """For what cannot be parsed: whether it names what is kept, and anything that could write."""
+    text = "".join(sign for sign in command if sign not in "\"'\\")
+    if not (_HOME in text or ground.is_kept(".") or (act and "/.claude/" in text)):
+        return None
+    for harmless in ("2>&1", "2>/dev/null", ">/dev/null", "> /dev/null"):
+        text = text.replace(harmless, "")
+    words = "".join(sign if sign.isalnum() or sign in "_-." else " " for sign in text).split()
+    writes = any(word in _WRITING or word.startswith(("python", "perl")) for word in words)
+    return _TOLD if writes or ">" in text else None
 
 
 def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | None]) -> str | None:
@@ -79,6 +82,8 @@ def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | Non
         return f"{_TOLD}: leave that folder first"
     if name == "git":
         texts = [word.text for word in rest]
+        while texts[:1] in (["-C"], ["-c"]):
+            texts = texts[2:]
         command = next((text for text in texts if text[:1] != "-"), "")
         if command not in _CHANGING:
             return None

@@ -16,8 +16,8 @@ CODE = frozenset(
     " .lua .js .ts .tsx .java .scala .proto .cmake .mk .j2 .jinja".split()
 )
 SETTINGS = frozenset(".yaml .yml .toml .ini .cfg .gin .jsonnet".split())
-WRITING = frozenset((".json", ".md", ".rst", ".txt"))
-"""Kinds that hold config or notes, but results as often."""
+NOTES = (".md", ".txt", ".rst", ".yaml", ".yml", ".json")
+"""Kinds of new files that nothing of a project takes in by itself."""
 NAMES = frozenset(
     "makefile justfile license licence codeowners procfile pipfile .gitignore .dockerignore"
     " .gitattributes .editorconfig .python-version .pre-commit-config.yaml".split()
@@ -284,6 +284,8 @@ class Ground:
         if inside(real, self.project) and not note:
             if os.path.lexists(real):
                 return f"{path} is a file of the project"
+            if not real.lower().endswith(NOTES):
+                return f"{path} could be taken in by the run: notes end in .md, .txt or .yaml"
             return self._by_new_name(path, real[len(self.project) + 1 :])
         for scratch in _scratch():
             if inside(real, scratch) and not inside(self.project, scratch):

@@ -9,7 +9,7 @@ def sed(argv: list[str]) -> list[str] | None:
     while at < len(argv):
         word = argv[at]
         at += 1
-        if word in ("-e", "--expression"):
+        if word in ("-e", "-ne", "--expression"):
             scripts.append(argv[at] if at < len(argv) else "?")
             at += 1
         elif word in ("-n", "-E", "-r", "-s", "-u", "--quiet", "--silent", "-nE", "-nr", "-En"):
