@@ -253,7 +253,9 @@ def _tried(command: Sequence[str]) -> str | None:
 def _own_environment() -> dict[str, str]:
     """Without what makes Python import from, and pip install into, the training's places."""
     foreign = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
-    return {k: v for k, v in os.environ.items() if k not in foreign} | {"PIP_USER": "0"}
+    kept = {k: v for k, v in os.environ.items() if k not in foreign}
+    # Somebody waits: without a network pip's own five attempts take half a minute.
+    return {"PIP_RETRIES": "2"} | kept | {"PIP_USER": "0"}
 
 
 def _unfetched(needed: Sequence[str], problem: str) -> str:
