@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from trainwarden.faces import doctor
+from trainwarden.faces import cli, doctor
 from trainwarden.procedure import foresight
 from trainwarden.procedure.grounding import CITATION, Citable
 from trainwarden.records.prediction import Prediction
@@ -48,6 +49,10 @@ def parts(path: Path) -> tuple[dict[str, Any], str]:
     """Front matter and body."""
     _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
     return yaml.safe_load(front), body
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def step_rows() -> list[list[str]]:
@@ -127,6 +132,24 @@ def test_citations_are_of_the_kinds_that_exist() -> None:
 def test_heredocs_are_quoted_and_nothing_else_is_in_the_call() -> None:
     for block in re.findall(r"```bash\n(.*?)```", parts(SKILL)[1], re.S):
         assert re.fullmatch(r"trainwarden \w+ <<'EOF'\n.*\nEOF\n", block, re.S)
+
+
+def test_no_input_shown_makes_the_client_ask_the_user() -> None:
+    """It stops at braces around quotes in a call, whatever is allowed."""
+    shown = [
+        (SKILL.name, block) for block in re.findall(r"```bash\n(.*?)```", text_of(SKILL), re.S)
+    ]
+    for path in sorted((ROOT / "steps").glob("[1-57-9]-*.md")):
+        shown += [
+            (path.name, block) for block in re.findall(r"```yaml\n(.*?)```", text_of(path), re.S)
+        ]
+    for name in ("predict", "compare", "assess", "resources", "troubleshoot", "strategize"):
+        command = cli.cli.get_command(click.Context(cli.cli), name)
+        assert command is not None
+        assert command.epilog
+        shown.append((f"{name} --help", command.epilog))
+    for where, block in shown:
+        assert not re.search(r"\{[^{}]*[\"'][^{}]*\}", block), where
 
 
 def test_the_reviewers_verdict_is_one_that_is_taken() -> None:

@@ -142,10 +142,20 @@ def begin(
 
 @click.command(
     epilog=example("""
-predictions:
-  - {quantity: step, low: 900, high: 1100, level: 0.9, basis: "12 steps/s since 13:05 [C4]"}
-  - {quantity: loss, low: 1.2, high: 1.6, level: 0.9, basis: "trend of the last session"}
-  - {quantity: process.alive, one_of: [true], level: 0.95, basis: "ends at step 3000 only"}
+- quantity: step
+  low: 900
+  high: 1100
+  level: 0.9
+  basis: 12 steps/s since 13:05 [C4]
+- quantity: loss
+  low: 1.2
+  high: 1.6
+  level: 0.9
+  basis: trend of the last session
+- quantity: process.alive
+  one_of: [true]
+  level: 0.95
+  basis: ends at step 3000 only
 """)
 )
 @input_option
@@ -210,7 +220,10 @@ def compare(
 @click.command(
     epilog=example("""
 status: HEALTHY                 # or WARNING, UNCERTAIN, CRITICAL
-indicator: {quantity: loss, direction: decrease, why: "the run logs no other measure of learning"}
+indicator:
+  quantity: loss
+  direction: decrease
+  why: the run logs no other measure of learning
 expected: "With warm-up over at step 100 [C3] the loss should fall steadily."
 baseline: "A model that does not learn would stay at 4.16 [C7]."
 reasoning: "The loss is 1.48 [E12], from 4.21 [E13] at the beginning."
@@ -329,7 +342,10 @@ def troubleshoot(
 @click.command(
     epilog=example("""
 scores:                         # every due hypothesis, first
-  - {hypothesis: H1-2, outcome: REFUTED, observations: [E12], reasoning: "it went on rising"}
+  - hypothesis: H1-2
+    outcome: REFUTED
+    observations: [E12]
+    reasoning: it went on rising
 hypotheses:                     # three for WARNING, CRITICAL, UNCERTAIN
   - dimension: optimiser
     statement: "The learning rate is too high for this batch size."
@@ -340,7 +356,10 @@ hypotheses:                     # three for WARNING, CRITICAL, UNCERTAIN
     cost: "200 steps, ten minutes"
     learnt_if_confirmed: "the rate was the cause"
     learnt_if_refuted: "look at the data next"
-    success: {quantity: loss, comparison: "<", threshold: 2.1}
+    success:
+      quantity: loss
+      comparison: "<"
+      threshold: 2.1
 chosen: "1"
 plan:
   actions: ["Ask the user before resuming."]
