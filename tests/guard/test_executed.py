@@ -91,7 +91,7 @@ class Sandbox:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=20,
+            timeout=5,
             check=False,
         )
         return done.stdout.decode("utf-8", "replace")
@@ -103,7 +103,10 @@ class Sandbox:
             return False
         if self.project.refusal(stage, "Bash", {"command": command}) is not None:
             return False
-        shown = self.run(command)
+        try:
+            shown = self.run(command)
+        except subprocess.TimeoutExpired:  # it waits, or looks through the whole machine
+            return False
         if stage == "early":
             assert MARKER not in shown, command
             assert "checkpoint-500" not in shown, command

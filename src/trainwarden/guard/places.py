@@ -129,7 +129,7 @@ class Ground:
                 return f"{path} is no file of the project"
         if real in self.config and not os.path.isdir(real):
             return None
-        return self._by_inode(path, real) or self._by_place(path, real)
+        return self._by_place(path, real) or self._by_inode(path, real)
 
     def _by_inode(self, path: str, real: str) -> str | None:
         try:
