@@ -2,7 +2,8 @@
 
 `make bench`, or `python benchmarks/guard.py [--turns N] [--json]`. Each figure is the median of
 pairs: a whole process, and right after it `python3 -I -S -c pass`, both with the event on standard
-input as the client gives it. Projects with one job and with a thousand; the thousand also all open at once.
+input as the client gives it. Projects with one job and with a thousand; with a thousand sessions of
+others open, too.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def mentions(prompt: str, folders: list[str]) -> list[str]:
         name = re.sub(r"#L?\d+(?:-L?\d+)?$", "", name)
         tries = [os.path.join(folder, os.path.expanduser(name)) for folder in folders]
         path = next((os.path.realpath(path) for path in tries if os.path.exists(path)), None)
-        if path or ":" in name:
+        if path or "://" in name:  # the latter names what a server holds
             found.append(path or name)
     return list(dict.fromkeys(found))
 

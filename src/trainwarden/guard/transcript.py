@@ -85,7 +85,7 @@ def _from_prompts(session: record.Open, logs: dict[str, str], client: str) -> It
 
 def _mentioned(session: record.Open, paths: list[str]) -> list[str]:
     evidence = [path for path in paths if _touches(session, path)]
-    evidence += [path for path in paths if not os.path.isabs(path) and ":" in path]
+    evidence += [path for path in paths if not os.path.isabs(path)]
     return [f"a prompt mentioned @{path}" for path in evidence]
 
 
