@@ -208,6 +208,13 @@ def test_the_own_session_is_meant_where_several_are_open(tmp_path: Path) -> None
     assert [told["client"] for told in opened(tmp_path)] == ["c1"]
 
 
+def test_guard_and_runtime_name_the_steps_alike() -> None:
+    from trainwarden.guard import events
+    from trainwarden.procedure import gates
+
+    assert tuple(f"Step {n}: {name}" for n, name in enumerate(events.TASKS, 1)) == gates.TASKS
+
+
 def test_status_lists_the_steps_of_what_is_open(tmp_path: Path) -> None:
     walk_to(begin(tmp_path), "metrics")
     told = call("status", "--root", tmp_path).stdout

@@ -144,6 +144,31 @@ def test_a_failure_counts_for_one_gate(tmp_path: Path) -> None:
     assert session.collect([]).guarded is True
 
 
+def test_opening_it_once_more_forgets_no_failure(tmp_path: Path) -> None:
+    session = opened(tmp_path)
+    note(tmp_path, "failed", where="PreToolUse", why="broken")
+    live(tmp_path, "resume").opened(session.header.session)
+    live(tmp_path, "predict", session)
+    assert "the guard failed" in session.predict(predictions()).unguarded
+    live(tmp_path, "resume").opened(session.header.session)
+    live(tmp_path, "collect", session)
+    assert session.collect([]).guarded is True
+
+
+def test_predictions_after_a_session_that_was_given_up_say_what_it_had_read(
+    tmp_path: Path,
+) -> None:
+    session = opened(tmp_path)
+    live(tmp_path, "predict", session)
+    session.predict(predictions())
+    live(tmp_path, "collect", session)
+    session.collect([])
+    again = begin(tmp_path, session.job, take_over="any", witness=live(tmp_path, "begin"))
+    live(tmp_path, "predict", again)
+    (told,) = again.predict(predictions()).content["seen_before"]
+    assert told.startswith(f"what session {session.header.session} collected")
+
+
 def test_a_call_that_was_never_judged_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -76,3 +76,16 @@ def settle_open(
         )
     note = f"session {current.session} was left unfinished and is set aside: {where}"
     return set_aside(store, job, now, note), [note]
+
+
+def collected_in_vain(store: StateStore, job: str, sessions: Iterable[str]) -> list[str]:
+    """Which of these sessions of a job read its evidence and never came to an end."""
+    told = []
+    for name in sessions:
+        try:
+            record = load_session(store.logs / name)
+        except Refusal:
+            continue
+        if record.header.job.id == job and next_step(record)[0] <= len(STEPS):
+            told.append(f"what session {name} collected, which was set aside unfinished")
+    return told

@@ -11,7 +11,7 @@ from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
 from trainwarden.files import make_folder
 from trainwarden.procedure import auditing, domains, duties, foresight, holding, machine, planning
-from trainwarden.procedure.aside import TakeOver, settle_open
+from trainwarden.procedure.aside import TakeOver, collected_in_vain, settle_open
 from trainwarden.procedure.beginning import (
     due_hypotheses,
     new_folder,
@@ -141,7 +141,10 @@ class Session(CaseFile):
         ]
         content: dict[str, Any] = {"predictions": _dump(numbered)}
         if self.in_client and self.witness:
-            content["seen_before"] = self.witness.seen(self.header.session)
+            content["seen_before"] = [
+                *self.witness.seen(self.header.session),
+                *collected_in_vain(self.store, self.job.id, self.witness.collected()),
+            ]
         return self._seal("predict", content)
 
     def collect(self, sources: Sequence[Source] | None = None) -> Gate:

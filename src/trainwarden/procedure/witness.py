@@ -98,15 +98,15 @@ class Witness:
         since = self._since(session)
         if not since:
             return "the guard's record does not have the beginning of the session"
-        if since[0]["event"] == "opened":
-            if not since[0].get("tool_use"):
-                return "the guard did not see how the session was opened"
-            if since[0]["tool_use"] == self.ticket:
-                return (
-                    "sealed in the call that opened the session, before the guard could look at "
-                    "what had been seen"
-                )
         for event in since:
+            if event["event"] == "opened" and event.get("session") == session:
+                if not event.get("tool_use"):
+                    return "the guard did not see how the session was opened"
+                if event["tool_use"] == self.ticket:
+                    return (
+                        "sealed in the call that opened the session, before the guard could look "
+                        "at what had been seen"
+                    )
             if event["event"] == "failed":
                 where, why = (clean(str(event.get(key, "")), 200) for key in ("where", "why"))
                 return f"the guard failed: {where}: {why}"
@@ -122,6 +122,11 @@ class Witness:
             if event["event"] == "seen" and event.get("session", session) == session
         )
         return [text for text in dict.fromkeys(texts) if text][:MOST_SEEN]
+
+    def collected(self) -> list[str]:
+        """The sessions whose evidence was collected by this client."""
+        found = [e for e in self._read() if e["event"] == "sealed" and e.get("step") == 2]
+        return list(dict.fromkeys(str(event.get("session")) for event in found))
 
     def skills(self) -> list[str]:
         """The skills that the client really loaded, without the plugin's name."""
@@ -176,16 +181,22 @@ class Witness:
         return True
 
     def _since(self, session: str) -> list[Event]:
-        """From the session's last gate (or its opening) on; waits for a judgement under way."""
+        """From the session's last gate, or else from where it was first opened here, to now.
+
+        Opening it once more forgets nothing. Waits for a judgement under way.
+        """
         deadline = time.monotonic() + STILL_JUDGING
         while True:
             events = self._read()
-            marks = [
-                place
-                for place, event in enumerate(events)
-                if event["event"] in ("opened", "sealed") and event.get("session") == session
-            ]
-            since = events[marks[-1] :] if marks else []
+            marks = {"opened": len(events), "sealed": -1}
+            for place, event in enumerate(events):
+                if event.get("session") != session:
+                    continue
+                if event["event"] == "opened":
+                    marks["opened"] = min(place, marks["opened"])
+                elif event["event"] == "sealed":
+                    marks["sealed"] = place
+            since = events[marks["sealed"] if marks["sealed"] >= 0 else marks["opened"] :]
             if not _hung(since) or time.monotonic() > deadline:
                 return since
             time.sleep(0.05)
