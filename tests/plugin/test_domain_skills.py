@@ -83,9 +83,9 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
 def test_the_front_matter_offers_the_skill_in_few_words(name: str) -> None:
     head = front(name)
     assert head["name"] == name
-    assert 200 <= len(head["description"]) <= 500
+    assert 100 <= len(head["description"]) <= 200
     assert '"' in head["description"], "as engineers say it"
-    assert " Not for " in head["description"] or " not for " in head["description"]
+    assert "Use " in head["description"]
 
 
 def test_descriptions_do_not_quote_the_same_sayings() -> None:
