@@ -18,6 +18,8 @@ DOORS = {"socket", "subprocess", "urllib", "http", "psutil", "pynvml", "tempfile
 def height(module: str) -> int:
     """0 for the ground floor, 1 for records, and up."""
     parts = module.split(".")
+    if parts[1:] == ["__main__"]:
+        return 1 + len(ROOMS)
     if len(parts) < 2 or parts[1] in GROUND or parts[1].startswith("__"):
         return 0
     return 1 + ROOMS.index(parts[1])

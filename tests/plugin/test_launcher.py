@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from trainwarden import __version__, interpreter
+from trainwarden.evidence.commands import is_excluded
 
 ROOT = Path(__file__).parents[2]
 VERSION = f"trainwarden, version {__version__}\n"
@@ -169,6 +170,20 @@ def test_the_training_s_python_path_is_not_ours(launch: Launch, tmp_path: Path) 
     variables = {"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
     done = launch("--version", path=str(Path(sys.executable).parent), **variables)
     assert done.stdout == VERSION
+
+
+def test_is_taken_for_no_training(plugin: Path) -> None:
+    """A watch that runs beside another is seen in the process table as what it is."""
+    command = [
+        "python3",
+        "-E",
+        str(plugin / "src/trainwarden/__main__.py"),
+        "run",
+        "--log",
+        "x.log",
+    ]
+    assert is_excluded(command)
+    assert '"$source/__main__.py"' in (plugin / "bin/trainwarden").read_text()
 
 
 def test_the_gpu_worker_starts_from_the_plugin(launch: Launch) -> None:

@@ -106,7 +106,7 @@ def _runtime(place: Place) -> Found:
         if lacks:
             yield (
                 "broken",
-                f"this Python lacks {', '.join(lacks)}: remove {_data_folder() / 'python'}, and "
+                f"this Python lacks {', '.join(lacks)}: remove `python` in the data folder, and "
                 "the next command finds or sets up another",
             )
     other = shutil.which("trainwarden")
@@ -140,20 +140,12 @@ def _plugin(place: Place) -> Found:
         yield "broken", f"{len(found) - 5} more of this kind"
 
 
-def _data_folder() -> Path:
-    """As `bin/trainwarden` has it."""
-    told = os.environ.get("TRAINWARDEN_DATA") or os.environ.get("CLAUDE_PLUGIN_DATA")
-    if told:
-        return Path(told)
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "trainwarden"
-
-
-def _data(place: Place) -> Found:
-    if place.plugin is None:
+def _data(_: Place) -> Found:
+    told = os.environ.get("TRAINWARDEN_DATA")
+    if not told:
         return
-    folder = _data_folder()
-    told = "told by the plugin's hooks" if os.environ.get("TRAINWARDEN_DATA") else "the default"
-    yield "ok", f"{folder} ({told})"
+    folder = Path(told)
+    yield "ok", str(folder)
     lost = folder / "guard-failures.jsonl"
     if lost.exists():
         lines = lost.read_text(encoding="utf-8", errors="replace").splitlines()
