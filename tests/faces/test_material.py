@@ -59,6 +59,9 @@ def test_before_gate_5_there_is_nothing_to_review(tmp_path: Path) -> None:
         digest(session)
     with pytest.raises(Refusal, match="not all sealed"):
         data(session)
+    done = call("review", "--builtin", "--root", tmp_path)
+    assert done.returncode == 2
+    assert "Next: step 5 of 9: trainwarden resources" in done.stderr
 
 
 def test_a_short_seal_is_no_number(reviewed: Session) -> None:

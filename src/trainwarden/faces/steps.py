@@ -305,6 +305,7 @@ def review(
         if given is None:
             from trainwarden.analysts.reviewer import BuiltinReviewer
 
+            session.expect("review")
             given = BuiltinReviewer().review(session.record, session.store.logs.parent)
         gate = session.review(given)
         lines = [f"{gate.content['outcome']} by {given.reviewer}", *given.objections]
