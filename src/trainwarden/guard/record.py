@@ -88,7 +88,7 @@ def open_names(root: str) -> list[str]:
         names = os.listdir(os.path.join(folder(root), "open"))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [name for name in names if name.endswith(".json")]
+    return [name for name in names if name[-5:] == ".json"]  # quicker than a call each
 
 
 def opened(root: str, name: str) -> Open | None:
@@ -107,7 +107,8 @@ def open_sessions(root: str, client: str) -> tuple[list[Open], int]:
     """The sessions that a client holds, and how many are open in all; raises as `opened`."""
     names = open_names(root)
     start = plain(client) + "."
-    held = [opened(root, name) for name in sorted(names) if name.startswith(start)]
+    own = sorted([name for name in names if name.startswith(start)])
+    held = [opened(root, name) for name in own]
     return [session for session in held if session is not None], len(names)
 
 
