@@ -97,6 +97,9 @@ def test_a_config_that_the_job_names_may_lie_anywhere(tmp_path: Path) -> None:
     assert ground.unseen(str(project.elsewhere / "stray.yaml")) is None
     assert ground.unseen("outputs/notes.yaml") is None
     assert ground.unseen("outputs/checkpoint-500/config.json") is not None
+    (project.elsewhere / "train.py").write_text("")
+    assert ground.unseen(str(project.elsewhere / "train.py")) is None
+    assert ground.unseen(str(project.elsewhere / "other.yaml")) is not None
 
 
 def test_a_new_hard_link_or_device_is_not_read(tmp_path: Path) -> None:

@@ -120,6 +120,10 @@ rg -g '*.log' loss
 rg -g '!*.py' loss
 rg --pre cat loss train.py
 rg -t log loss
+rg -t yaml loss
+rg -g '*.yaml' loss
+grep -rn --include='*.yaml' loss .
+grep -rn --include='*'config.yaml loss .
 sed -n 1,5p train.log
 sed -n 'r train.log' train.py
 sed '1e cat train.log' train.py
@@ -144,6 +148,9 @@ file train.log
 du -sh outputs
 ls -l
 ls -la outputs
+ls -l train.log
+ls -la {P}
+ls -lt configs outputs
 ls outputs
 ls -R
 ls folder
@@ -586,6 +593,8 @@ diff config.yaml configs/base.yaml
 ls
 ls src
 ls -1 configs
+ls -la configs
+ls -l config.yaml
 ls monitoring-logs
 find . -name '*.py'
 find src -type f -name '*.py' -maxdepth 2
@@ -897,6 +906,10 @@ EARLY_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("Grep", {"pattern": "loss", "glob": "*.{py,log}"}),
     ("Grep", {"pattern": "loss", "glob": "*.p[y]"}),
     ("Grep", {"pattern": "loss", "glob": "*.json"}),
+    ("Grep", {"pattern": "loss", "glob": "*.yaml"}),
+    ("Grep", {"pattern": "loss", "glob": "*config.yaml"}),
+    ("Grep", {"pattern": "loss", "glob": "*.{py,yaml}"}),
+    ("Grep", {"pattern": "loss", "type": "yaml"}),
     ("Grep", {"pattern": "loss", "glob": "*.md"}),
     ("Grep", {"pattern": "loss", "type": "log"}),
     ("Grep", {"pattern": "loss", "type": "json"}),
@@ -977,7 +990,9 @@ EARLY_FINE: list[tuple[str, dict[str, Any]]] = [
     ("Read", {"file_path": "{G}/steps/1-predict.md"}),
     ("Read", {"file_path": "{G}/skills/training-monitor/SKILL.md"}),
     ("Grep", {"pattern": "lr", "glob": "*.py"}),
-    ("Grep", {"pattern": "lr", "glob": "*.{py,yaml}"}),
+    ("Grep", {"pattern": "lr", "glob": "*.{py,yaml}", "path": "{P}/configs"}),
+    ("Grep", {"pattern": "lr", "glob": "*.{py,sh}"}),
+    ("Grep", {"pattern": "lr", "type": "yaml", "path": "{P}/configs"}),
     ("Grep", {"pattern": "lr", "glob": "*.py,*.toml"}),
     ("Grep", {"pattern": "lr", "type": "py"}),
     ("Grep", {"pattern": "lr", "path": "{P}/configs"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainwarden.guard import runtime
-from trainwarden.guard.places import spread
+from trainwarden.guard.places import of_type, spread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ _RG = (
     "nilcvwFSUo",
     "ABCmegt",
     ("--glob", "--type", "--no-heading", "--line-number", "--files-with-matches", "--color"),
-)
-_TYPES = frozenset(
-    "py python sh yaml toml c cpp cuda rust go js ts cmake make docker lua julia ini".split()
 )
 _SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
 
@@ -156,7 +153,7 @@ def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
         if name in ("--include", "--glob", "g") and value[:1] != "!":
             globs += spread(value)
         elif name in ("--type", "t"):
-            globs.append("*.py" if value in _TYPES else value)
+            globs.append(of_type(value))
     for path in paths or ["."]:
         reason = None if path == "-" else ground.unsearched(path, globs)
         if reason:
@@ -165,11 +162,14 @@ def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
 
 
 def _ls(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
-    found = _sorted_out(argv, "1aAFpd", "", ("--color",))
+    found = _sorted_out(argv, "1aAFpdlhtrS", "", ("--color",))
     if found is None:
-        return "ls with more than names: sizes and times tell of the run; plain ls passes"
+        return "ls with these options"
+    told = any(name in "lhtrS" for name, _ in found[0] if name)
     for path in found[1] or ["."]:
         reason = ground.unlisted(path)
+        if told and not reason and ground.unsearched(path, []):
+            reason = f"sizes and times in {path} tell of the run: plain `ls` shows names"
         if reason:
             return reason
     return None
@@ -202,7 +202,7 @@ def _find(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
     if not names:
         return "find without -name of code or config, as in -name '*.py'"
     for path in paths:
-        reason = ground.unsearched(path, names)
+        reason = ground.unsearched(path, names, names=True)
         if reason:
             return reason
     return None

@@ -40,7 +40,10 @@ _CHECKPOINT_STARTS = ("checkpoint", "ckpt", "global_step", "iter_", "epoch", "ev
 _CHECKPOINT_ENDS = (".pt", ".pth", ".ckpt", ".safetensors", ".distcp", ".wandb")
 _PLUGIN_FOLDERS = ("skills", "steps", "agents", "commands", "hooks", "docs", "src")
 _LIBRARY = ("/site-packages/", "/dist-packages/")
-_MOST = 600
+_TOOLS = frozenset((".git", ".venv", "venv", "node_modules", "__pycache__", ".ruff_cache"))
+"""Folders that no run writes to, and that are not worth a look."""
+_CODE_TYPES = frozenset("py python sh c cpp cuda rust go js ts cmake make lua julia".split())
+_MOST = 1_500
 """Entries of a folder that are looked through before it counts as unknown."""
 
 
@@ -95,8 +98,16 @@ class Ground:
         self.cwd = os.path.join(self.project, cwd)
         self.plugin = resolve(plugin) if plugin else ""
         self.roots = {self.project, *(resolve(one.root) for one in held)}
-        self.evidence = [resolve(path) for one in held for path in one.evidence]
         self.config = [resolve(path) for one in held for path in one.config]
+        self._told = [path for one in held for path in one.evidence]
+        self._evidence: list[str] | None = None
+
+    @property
+    def evidence(self) -> list[str]:
+        """The watched jobs' logs, outputs, trackers, checkpoints: resolved when asked for first."""
+        if self._evidence is None:
+            self._evidence = [resolve(path).casefold().rstrip("/") for path in self._told]
+        return self._evidence
 
     def full(self, path: str) -> str:
         """A path as spelled in the call, absolute, nothing resolved."""
@@ -116,7 +127,8 @@ class Ground:
 
     def is_evidence(self, real: str) -> bool:
         """Whether a real path is a log, output, tracker or checkpoint of a watched job."""
-        return any(inside(real, path) for path in self.evidence)
+        path = real.casefold()
+        return any(path == known or path.startswith(known + "/") for known in self.evidence)
 
     def unseen(self, path: str) -> str | None:
         """Why a file must not be read before gate 1; None where it may be."""
@@ -157,7 +169,8 @@ class Ground:
             return None
         if known == "code" and any(part in real for part in _LIBRARY):
             return None
-        for home in (self.project, *self.config):
+        beside = [os.path.dirname(path) for path in self.config] if known == "code" else []
+        for home in (self.project, *self.config, *beside):
             if inside(real, home):
                 parts = real[len(home) :].lower().split("/")[:-1]
                 if known != "code" and self._tells(parts):
@@ -227,10 +240,11 @@ class Ground:
                 return None
         return f"{path} lies outside of the project"
 
-    def unsearched(self, path: str, globs: list[str]) -> str | None:
+    def unsearched(self, path: str, globs: list[str], *, names: bool = False) -> str | None:
         """Why a folder must not be searched, deeply, before gate 1.
 
-        `globs` are the names that the search is limited to; none for no limit.
+        `globs` are the files that the search is limited to, none for no limit; `names` where it
+        shows no more than their names.
         """
         real = self.real(path)
         if not os.path.isdir(real):
@@ -239,16 +253,16 @@ class Ground:
         if reason:
             return reason
         kinds = {ending(glob) for glob in globs}
-        if globs and all(end in CODE or end in SETTINGS for end in kinds):
+        if globs and (kinds <= CODE or (names and kinds <= CODE | SETTINGS)):
             return None
-        if "" in kinds or not kinds <= {*CODE, *SETTINGS, ".json", ".md"}:
-            return "a search is to be limited to code and config by glob, as in *.py or *.yaml"
-        if self._is_clean(real):
+        if not kinds <= CODE | SETTINGS | {".json", ".md"}:
+            return "a search is to be limited to code or config by its glob, as in *.py"
+        if self._is_clean(real, kinds):
             return None
-        return f"{path} holds more than code and config: limit it to *.py or *.yaml, or name files"
+        return f"{path} holds results too: limit the search to *.py, or to a folder of configs"
 
-    def _is_clean(self, folder: str) -> bool:
-        """Whether a folder and those in it hold code and config only, all of it looked at."""
+    def _is_clean(self, folder: str, kinds: set[str]) -> bool:
+        """Whether all files of some kinds (none: of any) below a folder are code or config."""
         left, seen = [(folder, False)], 0
         while left:
             place, tells = left.pop()
@@ -256,15 +270,20 @@ class Ground:
                 with os.scandir(place) as entries:
                     for entry in entries:
                         seen += 1
-                        if seen > _MOST or entry.is_symlink() or self.is_evidence(entry.path):
-                            return False
-                        if entry.is_dir():
-                            of_results = tells or self._tells([entry.name.lower()])
-                            left.append((entry.path, of_results))
-                        elif (
-                            kind(entry.name) not in (("code",) if tells else ("code", "config"))
-                            or entry.stat().st_nlink > 1
-                        ):
+                        name = entry.name.lower()
+                        if entry.is_symlink():
+                            if not kinds:
+                                return False
+                        elif entry.is_dir():
+                            of_results = self.is_evidence(entry.path) or self._tells([name])
+                            if name not in _TOOLS:
+                                left.append((entry.path, tells or of_results))
+                        elif not kinds or os.path.splitext(name)[1] in kinds:
+                            known = kind(name)
+                            fine = known == "code" or (known and not tells)
+                            if not fine or entry.stat().st_nlink > 1:
+                                return False
+                        if seen > _MOST:
                             return False
             except OSError:
                 return False
@@ -326,6 +345,13 @@ def ending(glob: str) -> str:
         return ""
     end = name[name.rindex(".") :]
     return end if end[1:].isalnum() else ""
+
+
+def of_type(name: str) -> str:
+    """A glob for what ripgrep calls a type of files."""
+    if name in _CODE_TYPES:
+        return "*.py"
+    return f"*.{name}" if name in ("yaml", "toml", "ini") else "*"
 
 
 def spread(glob: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwarden.guard.places import Ground, ending, spread
+from trainwarden.guard.places import Ground, ending, of_type, spread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _CHANGING = frozenset(
 _ASKING = frozenset("get list read show describe search query fetch find view count".split())
 _THINGS = frozenset("run set post rollout scale".split())
 """What may be got or listed, as well as done."""
-_TYPES = frozenset("py python sh yaml toml c cpp cuda rust go js ts cmake lua julia".split())
 
 
 def refusal(
@@ -112,7 +111,7 @@ def _grep(given: dict[str, Any], ground: Ground) -> str | None:
         globs += _split(str(listed))
     kind = given.get("type")
     if kind:
-        globs.append("*.py" if str(kind) in _TYPES else "*")
+        globs.append(of_type(str(kind)))
     return ground.unsearched(str(given.get("path") or "."), globs)
 
 
@@ -143,7 +142,7 @@ def _glob(given: dict[str, Any], ground: Ground) -> str | None:
     globs = spread("/".join(parts[plain:]))
     if any(ending(glob) == "" for glob in globs):
         return "a glob is to name one kind of code or config, as in **/*.py"
-    return ground.unsearched(base, globs)
+    return ground.unsearched(base, globs, names=True)
 
 
 def _observing(
@@ -236,7 +235,7 @@ def _told_early(reason: str | None, session: Open) -> str | None:
     return (
         f"trainwarden: {reason}. Gate 1 of session {session.session} is not sealed: predict before "
         "looking. Until then only config and code of the project are read (Read with a file; Grep "
-        "and Glob with *.py or *.yaml), and the runtime runs: `trainwarden step 1` says how, "
+        "and Glob with *.py), and the runtime runs: `trainwarden step 1` says how, "
         "`trainwarden predict <<'EOF'` seals. "
         "To give up: `trainwarden abandon --why '…'`."
     )
