@@ -33,7 +33,7 @@ TOOLS = (
 )
 COMPACTS = "an <analysis> block followed by a <summary> block"
 """Stands in a request that wants the conversation summed up, which has tools as any other has."""
-LIMIT = 90.0
+LIMIT = 200.0
 """Seconds after which a client is ended; far more than any of the tests needs."""
 
 
