@@ -109,7 +109,7 @@ class Sandbox:
             return False
         if stage == "early":
             assert MARKER not in shown, command
-            assert "checkpoint-500" not in shown, command
+            assert "checkpoint-500" not in shown or "checkpoint-500" in command, command
         assert self.files() == self.before, command
         return True
 
@@ -146,6 +146,28 @@ MANY = settings(max_examples=int(os.environ.get("GUARD_EXAMPLES", "200")))
 def test_what_the_tables_allow_does_no_harm(sandbox: Sandbox, stage: str) -> None:
     commands = EARLY if stage == "early" else LATE
     assert sum(sandbox.check(stage, command) for command in commands) >= 40
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "cat train.log",
+        "cat 'train.log'",
+        'cat "train.log" train.py',
+        "grep -n loss train.log",
+        "cat < train.log",
+        "cat train.lo*",
+        "cat train.py; cat train.log",
+        "cat $(echo train.log)",
+        "cat train.py # x@cat train.log",
+    ],
+)
+def test_no_quote_more_or_less_shows_the_log(sandbox: Sandbox, base: str) -> None:
+    for at in range(len(base) + 1):
+        sandbox.check("early", base[:at] + base[at + 1 :])
+        for sign in ("'", '"', "\\", "\\\n", "\n", "#", ";", "''", '""'):
+            sandbox.check("early", base[:at] + sign + base[at:])
+            sandbox.check("early", base[:at] + sign + base[at : at + 3] + sign + base[at + 3 :])
 
 
 @MANY

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,6 +137,11 @@ def test_words_are_those_that_bash_makes(text: str) -> None:
     assert shown.stdout.decode().split("\0")[:-1] == words
 
 
+def test_an_older_python_understands_the_guard() -> None:
+    for path in (Path(__file__).parents[2] / "src" / "trainwarden" / "guard").glob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
 def test_its_modules_are_few_and_cheap() -> None:
     """What a call imports, beside what the interpreter has anyway."""
     source = Path(__file__).parents[2] / "src"
@@ -143,8 +150,6 @@ def test_its_modules_are_few_and_cheap() -> None:
         "from trainwarden.guard import tools, early, commands, carriers, programs, kept\n"
         "print(*sorted(set(sys.modules) - before))"
     )
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )

@@ -483,6 +483,9 @@ ulimit -n 5
 sysctl -w a=b
 dmesg -C
 dmesg --clear
+dmesg --cl
+dmesg --rea
+journalctl --se
 journalctl --vacuum-size=1M
 mount /dev/x /y
 umount /x

@@ -27,13 +27,13 @@ WITHOUT = {
     "shuf": ("o", ("--o",)),
     "iconv": ("o", ("--o",)),
     "tree": ("oR", ("--o",)),
-    "file": ("Cm", ("--co", "--mag")),
+    "file": ("Cm", ("--co", "--ma")),
     "lsof": ("D", ()),
     "ss": ("KD", ("--k", "--di")),
     "sar": ("o", ("--o",)),
     "pidstat": ("e", ("--e",)),
     "rg": ("", ("--pre", "--hostname-bin")),
-    "dmesg": ("cCDEn", ("--cl", "--read-c", "--cons")),
+    "dmesg": ("cCDEn", ("--cl", "--rea", "--cons")),
     "journalctl": (
         "",
         (
@@ -43,7 +43,7 @@ WITHOUT = {
             "--syn",
             "--rel",
             "--sm",
-            "--set",
+            "--se",
             "--up",
             "--cursor-f",
             "--new",
@@ -332,7 +332,13 @@ def _nvidia(argv: list[str]) -> str | None:
     monitor = argv[1:2] in (["dmon"], ["pmon"], ["topo"], ["nvlink"])
     for place, word in enumerate(argv[1:], 1):
         name, has, _ = word.partition("=")
-        if name.startswith("--query") or name in ("--format", "--loop", "--id", "--display"):
+        if name.startswith("--query") or name in (
+            "--format",
+            "--loop",
+            "--loop-ms",
+            "--id",
+            "--display",
+        ):
             continue
         if name in ("-c", "-m", "-s", "-d", "-o") and not has and monitor:
             continue
