@@ -10,7 +10,7 @@ import pytest
 
 from support.hooks import Project, project
 from trainwarden.guard import record
-from trainwarden.guard.transcript import exposures
+from trainwarden.guard.transcript import UNKNOWN, exposures
 
 
 @pytest.fixture
@@ -202,8 +202,11 @@ def test_a_torn_or_foreign_conversation_is_read_as_far_as_it_goes(run: Project) 
     )
     data = {"transcript_path": str(path)}
     assert exposures(session(run), data, run.client) == []
-    assert exposures(session(run), {"transcript_path": "/nowhere/x.jsonl"}, run.client) == []
-    assert exposures(session(run), {}, run.client) == []
+
+
+@pytest.mark.parametrize("data", [{}, {"transcript_path": None}, {"transcript_path": "/nowhere/x"}])
+def test_where_there_is_no_transcript_it_is_said(run: Project, data: dict[str, Any]) -> None:
+    assert exposures(session(run), data, run.client) == [UNKNOWN]
 
 
 def test_logs_in_a_folder_of_evidence_count_and_what_a_checkpoint_keeps_does_not(

@@ -67,7 +67,14 @@ class Project:
 
     def hear(self, event: str, **fields: Any) -> Said:
         """Have the hook hear an event."""
-        known = {"session_id": self.client, "cwd": str(self.root), "hook_event_name": event}
+        transcript = self.root.parent / "transcript.jsonl"
+        transcript.touch()
+        known = {
+            "session_id": self.client,
+            "transcript_path": str(transcript),
+            "cwd": str(self.root),
+            "hook_event_name": event,
+        }
         return self.feed(json.dumps(known | fields, separators=(",", ":")).encode())
 
     def feed(self, raw: bytes, environment: Mapping[str, str] | None = None) -> Said:

@@ -3,8 +3,22 @@
 `open/<client>.<session>.json`: an open session, written by the runtime when it opens and with every
 seal, removed when it ends. `<client>` is the Claude Code session that holds it, `-` for none.
 
-`seen/<client>.jsonl`: what the guard saw of a client session, one event a line, only appended to;
-the runtime adds which calls it has answered (`used`).
+`seen/<client>.jsonl`: what the guard saw of a client session, one event a line, only appended to,
+each with `event` and `at` (seconds since 1970):
+
+    began, ended    tool_use: around each call that was judged for a client that holds a session
+    refused         tool_use, tool, why
+    call            tool_use, agent ("" for the main one), agent_type, commands (lists of words): a
+                    call of the runtime that passed, the ticket of its commands
+    seen            what, session: evidence that was in the context before gate 1
+    skill           name: a skill of the plugin that the client loaded for the main agent
+    agent-start     agent, agent_type: the reviewer
+    agent-call      agent, tool, about
+    agent-stop      agent, agent_type, message: its last words
+    failed          where, why: the guard failed inside
+
+The runtime adds `used` (tool_use, command), `opened` (session, tool_use) and `sealed` (session,
+step, revision).
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ TRACKERS = re.compile(
 )
 SAID = ("user", "assistant", "attachment", "system")
 """Entries of a conversation; the others are the client's own books."""
+UNKNOWN = "not known what: the client keeps no transcript of what came before"
 READING = ("read", "probe", "replay")
 """Commands of the runtime that show evidence without a session."""
 
@@ -105,7 +106,8 @@ def _from_conversation(
     session: record.Open, logs: dict[str, str], data: dict[str, Any]
 ) -> Iterator[str]:
     path = str(data.get("transcript_path") or "")
-    if not path:
+    if not os.path.isfile(path):
+        yield UNKNOWN
         return
     yield from _in_one(session, logs, path, "")
     agents = os.path.join(os.path.splitext(path)[0], "subagents")
@@ -156,11 +158,7 @@ def _kept_back(result: dict[str, Any]) -> bool:
 
 def _entries(path: str) -> Iterator[dict[str, Any]]:
     """What was said and done, by whomever; not the client's own book-keeping."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115
-    except FileNotFoundError:
-        return
-    with file:
+    with open(path, "rb") as file:
         if os.path.getsize(path) > MOST:
             file.seek(-MOST, os.SEEK_END)
             file.readline()
