@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import Client, Script, bash, broken_plugin, call, front_matter, say
-from support.cli import call as command
+from support.claude import ROOT, Client, Script, bash, broken_plugin, call, front_matter, say
 from support.watcher import Watcher
 from trainwarden.guard import record
 
@@ -77,14 +76,12 @@ def test_a_guard_that_fails_inside_refuses_before_gate_1_only(
 ) -> None:
     client.plugin = broken_plugin(tmp_path, change)
     log = str(watcher.project / "train.log")
-    mended: dict[str, str] = {}
 
     def main() -> Script:
         yield bash("trainwarden begin --log train.log --config config.yaml")
         asked = yield call("Read", file_path=log)
         assert asked.result.failed
         assert "trainwarden abandon" in asked.result.text, asked.result.text
-        mended["session"] = watcher.folder.name
         asked = yield bash("trainwarden abandon --why 'the guard is broken'")
         assert not asked.result.failed, asked.result.text
         yield say("Given up.")
@@ -123,9 +120,7 @@ def test_no_python_for_the_guard(client: Client, watcher: Watcher, tmp_path: Pat
     for name in ("bash", "sh", "cat", "tail", "env", "ls", "mkdir"):
         found = next(p for p in ("/usr/bin", "/bin") if (Path(p) / name).exists())
         (folder / name).symlink_to(Path(found) / name)
-    (folder / "trainwarden").symlink_to(
-        Path(command.__globals__["COMMAND"][0]).parent / "trainwarden"
-    )
+    (folder / "trainwarden").symlink_to(ROOT / ".venv/bin/trainwarden")
     client.path = [str(folder)]
 
     def main() -> Script:

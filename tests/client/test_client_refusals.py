@@ -137,6 +137,8 @@ def test_no_way_to_read_before_predicting(
         assert LOG_LINE in asked.result.text, "after gate 1 reading is free"
         asked = yield bash("tail -n 2 train.log | cut -d'|' -f2")
         assert "loss" in asked.result.text
+        asked = yield call("Monitor", command="tail -n 1 train.log", description="the log")
+        assert not asked.result.failed, asked.result.text
         yield bash("trainwarden abandon --why 'the test is over'")
         yield say("Given up.")
 
@@ -245,6 +247,7 @@ def test_a_skipped_step(client: Client, watcher: Watcher) -> None:
 
 
 def test_only_the_runtime_writes_gates(client: Client, project: Path, watcher: Watcher) -> None:
+    """Not even where the user has lifted all permissions."""
     logs = project / "monitoring-logs"
 
     def attempts() -> list[Turn]:
@@ -280,7 +283,8 @@ def test_only_the_runtime_writes_gates(client: Client, project: Path, watcher: W
         yield bash("trainwarden abandon --why 'the test is over'")
         yield say("Given up.")
 
-    client.run("/trainwarden:monitor train.log", main())
+    free = ["--permission-mode", "bypassPermissions"]
+    client.run("/trainwarden:monitor train.log", main(), arguments=free, IS_SANDBOX="1")
     assert not list(logs.glob("*/9-summary.md"))
     assert {gate.name for gate in watcher.folder.glob("*.md")} == {"1-predict.md", "2-collect.md"}
     assert command("verify", watcher.folder.name, "--root", project).returncode == 0

@@ -452,8 +452,7 @@ def broken_plugin(folder: Path, change: Callable[[Path], None]) -> Path:
     """A copy of the plugin, changed; its commands run in the environment of this one."""
     copy = folder / "plugin"
     for name in ("bin", "hooks", "skills", "agents", "commands", "steps", "src", ".claude-plugin"):
-        leave = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=leave)
+        shutil.copytree(ROOT / name, copy / name, symlinks=True)
     shutil.copy(ROOT / "pyproject.toml", copy)
     (copy / ".venv").symlink_to(ROOT / ".venv")
     change(copy)
