@@ -141,22 +141,42 @@ def write_gpus(folder: Path, ranks: Sequence[str]) -> None:
 # What the model writes ---------------------------------------------------------------------------
 
 PREDICTIONS = """\
-- {quantity: step, low: 5000, high: 7000, level: 0.9, basis: "0.9 s a step since this morning"}
-- {quantity: loss, low: 2.2, high: 2.7, level: 0.9,
-   basis: "a fast fall from the uniform guess, then a slow one; a third of the steps [C1] is done"}
-- {quantity: eval_loss, low: 2.2, high: 2.9, level: 0.85,
-   basis: "a little above the training loss; data are not repeated yet"}
-- {quantity: learning_rate, low: 2.2e-4, high: 2.9e-4, level: 0.95,
-   basis: "cosine over the planned steps [C1] after the warm-up"}
-- {quantity: process.alive, one_of: [true], level: 0.97, basis: "two thirds of [C1] remain"}
-- {quantity: gpu.power_share, low: 0.6, level: 0.85, basis: "large batches on eight devices"}
+- quantity: step
+  low: 5000
+  high: 7000
+  level: 0.9
+  basis: 0.9 s a step since this morning
+- quantity: loss
+  low: 2.2
+  high: 2.7
+  level: 0.9
+  basis: a fast fall from the uniform guess, then a slow one; a third of the steps [C1] is done
+- quantity: eval_loss
+  low: 2.2
+  high: 2.9
+  level: 0.85
+  basis: a little above the training loss; data are not repeated yet
+- quantity: learning_rate
+  low: 2.2e-4
+  high: 2.9e-4
+  level: 0.95
+  basis: cosine over the planned steps [C1] after the warm-up
+- quantity: process.alive
+  one_of: [true]
+  level: 0.97
+  basis: two thirds of [C1] remain
+- quantity: gpu.power_share
+  low: 0.6
+  level: 0.85
+  basis: large batches on eight devices
 """
 PLAN = """\
 plan:
   actions: [Let the run go on; look again after the next evaluation.]
   success_criteria: [The evaluation loss is below the last one and its course is falling.]
   failure_criteria: [The evaluation loss is above the last one twice in a row.]
-evaluate_after: {step: 7000}
+evaluate_after:
+  step: 7000
 """
 CHECKS = ("criteria", "coherence", "numbers", "sources", "devices", "substance", "predictions")
 ANSWER = """\

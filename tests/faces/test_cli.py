@@ -68,7 +68,7 @@ def test_examples_in_the_help_are_what_the_commands_take() -> None:
         assert command is not None
         data = yaml.safe_load((command.epilog or "").split("Example input:")[1])
         if name == "predict":
-            assert [Prediction.model_validate(item) for item in data["predictions"]]
+            assert [Prediction.model_validate(item) for item in data]
         else:
             models[name].model_validate(data)
 
