@@ -614,6 +614,7 @@ git rev-parse HEAD
 cat monitoring-logs/2026-11-01_120000/4-metrics.md
 cat monitoring-logs/jobs/job.json
 cat {G}/skills/training-monitor/SKILL.md
+cat {G}/steps/4-metrics.md {G}/steps/9-summary.md
 cat README.md Makefile requirements.txt
 cat src/logs/__init__.py
 echo hello; pwd; date
@@ -878,6 +879,9 @@ EARLY_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("Read", {"file_path": "{P}/away/stray.yaml"}),
     ("Read", {"file_path": "{E}/stray.yaml"}),
     ("Read", {"file_path": "/etc/passwd"}),
+    ("Read", {"file_path": "{G}/bin/trainwarden"}),
+    ("Read", {"file_path": "{G}/skills/../../project/train.log"}),
+    ("Read", {"file_path": "{G}/demo/train.yaml"}),
     ("Read", {"file_path": "/proc/self/environ"}),
     ("Read", {"file_path": "/proc/self/cwd/config.yaml"}),
     ("Read", {"file_path": "~/.bash_history"}),
@@ -991,6 +995,8 @@ EARLY_FINE: list[tuple[str, dict[str, Any]]] = [
     ("Read", {"file_path": "{P}/monitoring-logs/2026-11-01_120000/4-metrics.md"}),
     ("Read", {"file_path": "{P}/monitoring-logs/2026-11-01_120000/session.json"}),
     ("Read", {"file_path": "{G}/steps/1-predict.md"}),
+    ("Read", {"file_path": "{G}/steps/4-metrics.md"}),
+    ("Read", {"file_path": "{G}/skills/wandb-monitor/references/events.md"}),
     ("Read", {"file_path": "{G}/skills/training-monitor/SKILL.md"}),
     ("Grep", {"pattern": "lr", "glob": "*.py"}),
     ("Grep", {"pattern": "lr", "glob": "*.{py,yaml}", "path": "{P}/configs"}),

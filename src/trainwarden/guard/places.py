@@ -163,10 +163,10 @@ class Ground:
                 return self._by_gate(path, real[len(root) + 17 :])
         if self.is_evidence(real) and not self._is_around(real, known):
             return f"{path} belongs to the run's logs, outputs or checkpoints"
+        if self.is_of_plugin(real) and (known or real.endswith(".md")):
+            return None
         if not known:
             return f"{path} is neither code nor config by its name"
-        if self.is_of_plugin(real):
-            return None
         if known == "code" and any(part in real for part in _LIBRARY):
             return None
         beside = [os.path.dirname(path) for path in self.config] if known == "code" else []
