@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainwarden.guard import carriers, commands, singles
 from trainwarden.guard.commands import simple
 from trainwarden.guard.programs import awk, sed
 from trainwarden.guard.runtime import options
@@ -82,3 +83,10 @@ def test_options_are_read_as_the_command_line_reads_them() -> None:
         ("--input", "--material"), ("--json", ""), ("--root", "/x"), ("", "name"),
         ("--session", ""),
     ]  # fmt: skip
+
+
+def test_each_table_has_its_rules() -> None:
+    assert set(singles.JUDGES) == set(commands.SINGLE)
+    assert set(carriers.JUDGES) == set(commands.CARRIERS)
+    for names in (commands.SINGLE, commands.CARRIERS, commands.WITHOUT, commands.ONLY):
+        assert not commands.PLAIN & set(names)

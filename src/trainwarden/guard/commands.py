@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from trainwarden.guard import runtime
-from trainwarden.guard.places import inside, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +90,11 @@ ALIKE = {
     "mamba": "conda",
 }
 ALONE = frozenset(("env", "mount", "rocm-smi", "gpustat", "export", "hostname", "amd-smi"))
+SINGLE = frozenset(
+    "sed awk find uniq xxd top gzip gunzip fuser hostname date kill nvidia-smi rocm-smi tmux printf"
+    " test [".split()
+)
+"""They have a rule each."""
 CARRIERS = frozenset("curl kubectl docker ssh bash timeout time sudo xargs".split())
 """They reach another machine, or run the command that they are given."""
 _LESS = 4
@@ -111,7 +115,9 @@ def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool)
         elif argv[0] == "tee":
             reason = _tee(argv, ground)
         elif argv[0] == "git":
-            reason = _git(argv, ground)
+            from trainwarden.guard.singles import git
+
+            reason = git(argv, ground)
         else:
             reason = simple(argv)
         if reason:
@@ -162,8 +168,10 @@ def simple(argv: list[str], depth: int = 0) -> str | None:
         return None
     if name in WITHOUT:
         return _without(argv, *WITHOUT[name])
-    if name in _JUDGES:
-        return _JUDGES[name](argv)
+    if name in SINGLE:
+        from trainwarden.guard import singles
+
+        return singles.JUDGES[name](argv)
     if name in CARRIERS:
         from trainwarden.guard import carriers
 
@@ -219,196 +227,3 @@ def _tee(argv: list[str], ground: Ground) -> str | None:
         if reason:
             return reason
     return None
-
-
-def _sed(argv: list[str]) -> str | None:
-    from trainwarden.guard.programs import sed
-
-    return "sed with a script that may do more than print" if sed(argv) is None else None
-
-
-def _awk(argv: list[str]) -> str | None:
-    from trainwarden.guard.programs import awk
-
-    return None if awk(argv) else "awk with a program that may do more than print"
-
-
-_FIND = frozenset(
-    "-name -iname -path -ipath -wholename -iwholename -type -maxdepth -mindepth -mtime -mmin -ctime"
-    " -cmin -atime -amin -newer -newermt -size -printf -print -print0 -ls -not ! -o -or -a -and"
-    " -regex -iregex -regextype -empty -user -group -xdev -mount -prune -quit -readable -daystart"
-    " -perm -links -inum -samefile -follow -depth -H -L -P ( ) ,".split()
-)
-
-
-def _find(argv: list[str]) -> str | None:
-    for word in argv[1:]:
-        if word[:1] == "-" and word not in _FIND and not word[1:2].isdigit():
-            return f"find with {word}"
-    return None
-
-
-def _uniq(argv: list[str]) -> str | None:
-    valued = ("-f", "-s", "-w") if argv[0] == "uniq" else ("-l", "-s", "-g", "-c")
-    files = [
-        word
-        for before, word in zip(argv, argv[1:])  # noqa: B905, RUF007 - not in Python 3.8
-        if word[:1] != "-" and not (word.isdigit() and before in valued)
-    ]
-    return f"{argv[0]} writes its second file" if len(files) > 1 or "--" in argv else None
-
-
-def _xxd(argv: list[str]) -> str | None:
-    letters = "".join(word for word in argv[1:] if word[:1] == "-")
-    return "xxd -r writes" if "r" in letters else _uniq(argv)
-
-
-def _rocm(argv: list[str]) -> str | None:
-    fine = all(word.startswith("--show") or word[:1] != "-" or word == "-a" for word in argv[1:])
-    return None if fine else "rocm-smi with more than --show…"
-
-
-def _top(argv: list[str]) -> str | None:
-    return None if any(w[:1] == "-" and "b" in w for w in argv[1:]) else "top without -b"
-
-
-def _gzip(argv: list[str]) -> str | None:
-    letters = "".join(word[1:] for word in argv[1:] if word[:1] == "-")
-    fine = "c" in letters and all(letter in "cdkqv" for letter in letters)
-    return None if fine else f"{argv[0]} without -c"
-
-
-def _fuser(argv: list[str]) -> str | None:
-    fine = all(set(word[1:]) <= set("vamu") for word in argv[1:] if word[:1] == "-")
-    return None if fine else "fuser with these options"
-
-
-def _tmux(argv: list[str]) -> str | None:
-    known = ("capture-pane", "capturep", "list-sessions", "ls", "list-panes", "list-windows")
-    fine = argv[1:2] and argv[1] in (*known, "has-session")
-    # `#(…)` in a format runs a command, and `;` begins another one.
-    if fine and not any("#(" in word or word[-1:] == ";" for word in argv):
-        return None
-    return "tmux with more than capture-pane or a list"
-
-
-def _test(argv: list[str]) -> str | None:
-    return None if takes_no_code(argv) else f"{argv[0]} with words that a shell may work out"
-
-
-def takes_no_code(argv: list[str]) -> bool:
-    """Whether printf or test get nothing that they would evaluate: `a[$(…)]` runs what is in it."""
-    return argv[1:2] != ["-v"] and not any(sign in word for word in argv[1:] for sign in "$`")
-
-
-def _hostname(argv: list[str]) -> str | None:
-    return None if argv[1:] in ([], ["-f"], ["-i"], ["-I"], ["-s"]) else "hostname with a name"
-
-
-def _date(argv: list[str]) -> str | None:
-    after = ""
-    for word in argv[1:]:
-        plain = word[:1] == "+" or word in ("-u", "-R", "-d", "-r", "--utc")
-        longer = word.startswith(("-I", "--iso-8601", "--rfc-", "--date=", "--reference="))
-        if not plain and not longer and after not in ("-d", "-r"):
-            return "date with these words"
-        after = word
-    return None
-
-
-def _kill(argv: list[str]) -> str | None:
-    if argv[1:2] == ["-0"] and argv[2:] and all(word.isdigit() for word in argv[2:]):
-        return None
-    return "it ends or signals processes"
-
-
-_NVIDIA = (
-    "-q --query -L --list-gpus -x --xml-format -h --help --version topo nvlink dmon pmon -i --id"
-    " -d --display -l --loop -lms -m -s --status -c --count"
-).split()
-
-
-def _nvidia(argv: list[str]) -> str | None:
-    monitor = argv[1:2] in (["dmon"], ["pmon"], ["topo"], ["nvlink"])
-    for place, word in enumerate(argv[1:], 1):
-        name, has, _ = word.partition("=")
-        if name.startswith("--query") or name in (
-            "--format",
-            "--loop",
-            "--loop-ms",
-            "--id",
-            "--display",
-        ):
-            continue
-        if name in ("-c", "-m", "-s", "-d", "-o") and not has and monitor:
-            continue
-        if name in ("-c", "-m", "-s") or (word[:1] == "-" and name not in _NVIDIA):
-            return f"nvidia-smi {word} may set something"
-        if word[:1] != "-" and place == 1 and not monitor:
-            return f"nvidia-smi {word}"
-    return None
-
-
-_LOOKING = frozenset(
-    "log show diff status blame rev-parse ls-files ls-tree cat-file describe shortlog grep"
-    " rev-list diff-tree name-rev merge-base count-objects version whatchanged".split()
-)
-_LISTING = {
-    "branch": ("-a", "-r", "-v", "-vv", "--list", "--show-current"),
-    "tag": ("-l", "--list"),
-    "remote": ("-v", "show"),
-    "stash": ("list", "show"),
-    "worktree": ("list",),
-    "config": ("--get", "--list", "-l"),
-    "reflog": ("show",),
-}
-
-
-def _git(argv: list[str], ground: Ground) -> str | None:
-    rest, where = argv[1:], ground.cwd
-    while rest[:1] in (["--no-pager"], ["-C"]):
-        if rest[0] == "-C":
-            where = ground.real(rest[1] if rest[1:] else "")
-        rest = rest[2:] if rest[0] == "-C" else rest[1:]
-    where = resolve(where)
-    if not any(inside(where, root) for root in ground.roots):
-        return "git in another folder than the project, whose settings may run commands"
-    command, words = (rest[0], rest[1:]) if rest else ("", [])
-    for word in words:
-        runs = word.startswith(("--o", "--ext", "--exec", "--up", "--rec", "-O"))
-        bundled = command == "grep" and word[:1] == "-" and word[1:2] != "-" and "O" in word
-        if bundled or (runs and word[:5] not in ("--one", "--obj")):
-            return f"git {command} {word} may do more than read"
-    if command in _LOOKING or (not words and command in ("branch", "tag", "remote", "reflog")):
-        return None
-    known = _LISTING.get(command, ())
-    fine = bool(words) and words[0] in known
-    if command == "branch":
-        fine = fine and set(words) <= set(known)
-    if command == "remote":
-        fine = fine and (words[0] == "show" or len(words) == 1)
-    if fine:
-        return None
-    return f"`git {command}` is not known to only read"
-
-
-_JUDGES = {
-    "sed": _sed,
-    "awk": _awk,
-    "find": _find,
-    "uniq": _uniq,
-    "xxd": _xxd,
-    "top": _top,
-    "gzip": _gzip,
-    "gunzip": _gzip,
-    "fuser": _fuser,
-    "hostname": _hostname,
-    "date": _date,
-    "kill": _kill,
-    "nvidia-smi": _nvidia,
-    "rocm-smi": _rocm,
-    "tmux": _tmux,
-    "printf": _test,
-    "test": _test,
-    "[": _test,
-}

@@ -275,7 +275,7 @@ def _test(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
 
 
 def _printf(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
-    from trainwarden.guard.commands import takes_no_code
+    from trainwarden.guard.singles import takes_no_code
 
     return None if takes_no_code(argv) else "printf with words that a shell may work out"
 
