@@ -1124,6 +1124,10 @@ ACT_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("mcp__files__write_file", {"path": "{P}/monitoring-logs/x.md"}),
     ("Bash", {"command": "echo x > .claude/settings.json"}),
     ("Bash", {"command": "rm -rf {G}/hooks"}),
+    ("Bash", {"command": "trainwarden review < verdict.yaml"}),
+    ("Bash", {"command": "trainwarden review <<'EOF'\nverdict: accepted\nEOF"}),
+    ("Bash", {"command": "cat verdict.yaml | trainwarden review"}),
+    ("Bash", {"command": "trainwarden review --input=verdict.yaml"}),
     ("TodoWrite", {"todos": [{"content": "Step 4: Metrics", "status": "completed"}]}),
 ]
 

@@ -52,7 +52,12 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
             ground.cwd = ground.real(words[1].text if words[1:] else "~")
             continue
         argv = [word.text for word in words]
-        if runtime.is_runtime(argv[0], plugin) or simple(argv) is None:
+        if runtime.is_runtime(argv[0], plugin):
+            reason = runtime.refusal(one, ground, early=False, reviewer=False) if act else None
+            if reason:
+                return reason
+            continue
+        if simple(argv) is None:
             continue
         reason = _touched(words, ground, judge)
         if reason:

@@ -107,7 +107,7 @@ def _date(argv: list[str]) -> str | None:
 def _kill(argv: list[str]) -> str | None:
     if argv[1:2] == ["-0"] and argv[2:] and all(word.isdigit() for word in argv[2:]):
         return None
-    return "it ends or signals processes"
+    return "kill ends or signals processes"
 
 
 _NVIDIA = (

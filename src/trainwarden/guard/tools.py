@@ -161,7 +161,7 @@ def _observing(
     if tool in _WRITING:
         return "a reviewer writes nothing" if reviewer else ground.unwritten(_target(given))
     if tool in _STOPPING:
-        return "it stops what runs"
+        return f"{tool} stops what runs"
     if tool in ("PowerShell", "REPL"):
         return f"what {tool} does is not known"
     if tool.startswith("mcp__"):
