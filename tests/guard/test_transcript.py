@@ -10,7 +10,7 @@ import pytest
 
 from support.hooks import Project, project
 from trainwarden.guard import record
-from trainwarden.guard.transcript import UNKNOWN, exposures
+from trainwarden.guard.transcript import LATE, UNKNOWN, exposures
 
 
 @pytest.fixture
@@ -220,3 +220,32 @@ def test_logs_in_a_folder_of_evidence_count_and_what_a_checkpoint_keeps_does_not
     assert found(run, attached("rank 1 step 10 loss 2.345")) == [
         "the conversation had 1 line of rank1.log"
     ]
+
+
+def test_what_the_client_writes_down_late_is_waited_for(
+    run: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run.root.parent / "c.jsonl"
+    path.write_text("")
+    data = {"transcript_path": str(path), "tool_use_id": "toolu_now"}
+    now = {"type": "tool_use", "id": "toolu_now", "name": "Bash", "input": {"command": "true"}}
+    last = {"type": "assistant", "message": {"role": "assistant", "content": [now]}}
+    entries = [*used("Read", LINE, file_path=str(run.root / "train.log")), last]
+
+    def write(_: float) -> None:
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    monkeypatch.setattr("trainwarden.guard.transcript.time.sleep", write)
+    found = exposures(session(run), data, run.client)
+    assert any("Read was used on" in what for what in found)
+    assert LATE not in found
+
+
+def test_a_conversation_that_stays_behind_is_said_to(
+    run: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run.root.parent / "c.jsonl"
+    path.write_text("")
+    monkeypatch.setattr("trainwarden.guard.transcript.PATIENCE", 0.0)
+    data = {"transcript_path": str(path), "tool_use_id": "toolu_now"}
+    assert LATE in exposures(session(run), data, run.client)

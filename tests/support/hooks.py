@@ -66,9 +66,11 @@ class Project:
         return self.root.parent / "plugin data"
 
     def hear(self, event: str, **fields: Any) -> Said:
-        """Have the hook hear an event."""
+        """Have the hook hear an event; a call stands in the conversation, as the client has it."""
         transcript = self.root.parent / "transcript.jsonl"
-        transcript.touch()
+        used = {"type": "tool_use", "id": fields.get("tool_use_id"), "name": "-", "input": {}}
+        entry = {"type": "assistant", "message": {"role": "assistant", "content": [used]}}
+        transcript.write_text(json.dumps(entry) + "\n")
         known = {
             "session_id": self.client,
             "transcript_path": str(transcript),

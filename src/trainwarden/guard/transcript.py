@@ -11,6 +11,7 @@ import fnmatch
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -40,6 +41,9 @@ TRACKERS = re.compile(
 )
 SAID = ("user", "assistant", "attachment", "system")
 """Entries of a conversation; the others are the client's own books."""
+PATIENCE = 2.0
+"""Seconds for which the conversation is waited for: the client writes it down a moment later."""
+LATE = "perhaps more: the client had not yet written down what came last"
 UNKNOWN = "not known what: the client keeps no transcript of what came before"
 READING = ("read", "probe", "replay")
 """Commands of the runtime that show evidence without a session."""
@@ -109,11 +113,27 @@ def _from_conversation(
     if not os.path.isfile(path):
         yield UNKNOWN
         return
+    if not _caught_up(path, str(data.get("tool_use_id") or "")):
+        yield LATE
     yield from _in_one(session, logs, path, "")
     agents = os.path.join(os.path.splitext(path)[0], "subagents")
     for name in sorted(os.listdir(agents)) if os.path.isdir(agents) else ():
         if name.endswith(".jsonl"):
             yield from _in_one(session, {}, os.path.join(agents, name), "a sub-agent: ")
+
+
+def _caught_up(path: str, use: str) -> bool:
+    """Wait until a conversation has the call that is judged now, and so all that came before."""
+    until = time.monotonic() + PATIENCE
+    with open(path, "rb") as file:
+        while use:
+            file.seek(max(0, os.path.getsize(path) - HEAD))
+            if use.encode() in file.read():
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+    return True
 
 
 def _in_one(session: record.Open, logs: dict[str, str], path: str, who: str) -> Iterator[str]:
