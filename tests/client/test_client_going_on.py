@@ -6,7 +6,7 @@ import pytest
 
 from support.claude import Client, Script, Turn, bash, call, front_matter, say
 from support.cli import call as command
-from support.watcher import Watcher
+from support.watcher import Watcher, leave
 from trainwarden.guard import record
 
 
@@ -57,16 +57,14 @@ def test_an_interrupted_session_goes_on_in_a_new_process(client: Client, watcher
     assert one.code != 0
 
     def second() -> Script:
-        yield from watcher.seal("assess", "resources")
-        yield from watcher.ask_reviewer()
-        yield from watcher.seal("review", "troubleshoot", "strategize", "finish")
-        yield say("HEALTHY")
+        yield from watcher.seal("assess")
+        yield leave()
 
-    two = client.run("Go on.", second(), watcher.reviewer(), arguments=["--resume", one.session])
+    two = client.run("Go on.", second(), arguments=["--resume", one.session])
     assert two.session == one.session
     told = two.of()[0].new
     assert "trainwarden assess" in told, told
-    assert guarded(watcher) == [True] * 9
+    assert guarded(watcher) == [True] * 4
 
 
 def test_an_interrupted_session_taken_up_by_another_client(
@@ -87,8 +85,7 @@ def test_an_interrupted_session_taken_up_by_another_client(
         asked = yield call("Read", file_path=log)
         assert asked.result.failed, "gate 1 binds whoever took the session up"
         yield from watcher.seal("predict", "collect")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     two = client.run("/trainwarden:resume", second())
     assert two.session != one.session
@@ -105,8 +102,7 @@ def test_a_cleared_context_can_take_its_session_up(client: Client, watcher: Watc
         asked = yield bash("trainwarden resume")
         assert not asked.result.failed, asked.result.text
         yield from watcher.seal("collect")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     prompts = ["/trainwarden:monitor train.log", "/clear", "/trainwarden:resume"]
     client.run(prompts, main())
@@ -123,8 +119,7 @@ def test_compaction_in_the_middle(client: Client, watcher: Watcher) -> None:
         assert watcher.folder.name in asked.new
         assert "observe" in asked.new
         yield from watcher.seal("assess")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run("/trainwarden:monitor train.log", main(), compacted="SUMMED UP")
     assert any(asked.lane == "side" for asked in run.asked)

@@ -11,7 +11,7 @@ from pathlib import Path
 from support.claude import Client, Result, Script, Turn, bash, call, front_matter, say
 from support.cli import call as command
 from support.procs import SLEEPER, processes
-from support.watcher import BEGIN, Watcher
+from support.watcher import BEGIN, Watcher, leave
 
 LOG_LINE = "ms/step"
 """Stands in every line of the log, and in no config, code or text of the plugin."""
@@ -139,8 +139,7 @@ def test_no_way_to_read_before_predicting(
         assert "loss" in asked.result.text
         asked = yield call("Monitor", command="tail -n 1 train.log", description="the log")
         assert not asked.result.failed, asked.result.text
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run(
         ["How is the run?", "/trainwarden:monitor train.log"],
@@ -183,8 +182,7 @@ def test_folders_by_other_names(client: Client, project: Path, watcher: Watcher)
         yield from watcher.seal("predict")
         asked = yield bash("trainwarden status && cat ../train.log")
         assert LOG_LINE in asked.result.text
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run("/trainwarden:monitor train.log", main())
     assert not (project / "checkpoints/monitoring-logs").exists()
@@ -218,8 +216,7 @@ def test_a_sub_agent_of_before_is_judged_as_well(
         opened.set()
         assert tried.wait(30)
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run("/trainwarden:monitor train.log", main(), helper())
     assert len(run.agents) == 1
@@ -237,8 +234,7 @@ def test_a_skipped_step(client: Client, watcher: Watcher) -> None:
             assert asked.result.failed
             assert "trainwarden compare" in asked.result.text, asked.result.text
         yield from watcher.seal("compare")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log", main())
     names = [gate.name for gate in sorted(watcher.folder.glob("[1-9]-*.md"))]
@@ -280,8 +276,7 @@ def test_only_the_runtime_writes_gates(client: Client, project: Path, watcher: W
             asked = yield attempt
             refused(asked.result)
         yield from watcher.seal("collect")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     free = ["--permission-mode", "bypassPermissions"]
     client.run("/trainwarden:monitor train.log", main(), arguments=free, IS_SANDBOX="1")

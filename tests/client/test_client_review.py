@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.claude import Client, Script, bash, call, front_matter, say
-from support.watcher import Watcher, typed
+from support.watcher import Watcher, leave, typed
 from trainwarden.analysts.reviewer import BuiltinReviewer
 
 
@@ -43,8 +43,7 @@ def test_forged_verdicts(client: Client, watcher: Watcher) -> None:
         assert not (watcher.folder / "6-review.md").exists()
         yield from watcher.ask_reviewer()
         yield from watcher.seal("review", "troubleshoot")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run(
         "/trainwarden:monitor train.log", main(), pretender(), idle(), watcher.reviewer()
@@ -126,8 +125,7 @@ def test_nothing_is_left_to_wait_for(client: Client, watcher: Watcher) -> None:
         assert "verdict" in asked.result.text
         asked = yield bash("trainwarden review --builtin")
         assert not asked.result.failed, asked.result.text
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log", main(), useless())
     assert "built-in reviewer" in (watcher.folder / "6-review.md").read_text()

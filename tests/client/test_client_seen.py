@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.claude import Client, Script, bash, call, front_matter, say
-from support.watcher import BEGIN, Watcher
+from support.watcher import BEGIN, Watcher, leave
 from trainwarden.guard import record
 
 MENTIONS = {
@@ -25,8 +25,7 @@ def test_a_log_in_the_prompt_is_told_in_gate_1(
     def main() -> Script:
         yield from watcher.begin()
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run(MENTIONS[way].format(log=log), main())
     assert "ms/step" in run.of()[0].context, "the log is in the context"
@@ -44,8 +43,7 @@ def test_a_read_before_the_session_is_told_in_gate_1(
         assert all(not result.failed for result in asked.results)
         assert "ms/step" in asked.new
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log", main())
     gate = (watcher.folder / "1-predict.md").read_text()
@@ -69,8 +67,7 @@ def test_a_command_of_the_user_that_prints_the_log_is_told_in_gate_1(
         asked = yield say("Gate 1 is open: `trainwarden predict` is next. Anything I should know?")
         assert "ms/step" in asked.new
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run(["/trainwarden:monitor train.log", "/peek"], main())
     gate = (watcher.folder / "1-predict.md").read_text()
@@ -101,8 +98,7 @@ def test_a_monitor_of_before_is_not_heard_until_gate_1(
                 break
         assert held_back(session)
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log", main())
     assert front_matter(watcher.folder / "1-predict.md")["guarded"] is True
@@ -113,8 +109,7 @@ def test_a_prompt_without_evidence_leaves_no_note(client: Client, watcher: Watch
         yield call("Read", file_path=str(watcher.project / "model.py"))
         yield from watcher.begin()
         yield from watcher.seal("predict")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log with @config.yaml", main())
     assert not watcher.session.content("predict").get("seen")
@@ -136,8 +131,7 @@ def test_hostile_log_text(client: Client, project: Path, watcher: Watcher) -> No
         yield from watcher.until_review()
         yield from watcher.ask_reviewer()
         yield from watcher.seal("review", "troubleshoot")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run("/trainwarden:monitor train.log", main(), watcher.reviewer())
     told = "".join(asked.context for asked in run.asked)

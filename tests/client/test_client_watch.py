@@ -9,7 +9,7 @@ import pytest
 
 from support.claude import Client, Run, Script, bash, call, front_matter, say
 from support.cli import call as command
-from support.watcher import Watcher
+from support.watcher import Watcher, leave
 from trainwarden.guard import record
 
 TASKS = (
@@ -81,8 +81,7 @@ def test_tasks_close_with_their_gates(client: Client, watcher: Watcher) -> None:
         lines = asked.result.text.splitlines()
         assert next(line for line in lines if "[completed]" in line).startswith("#1 ")
         assert len([line for line in lines if "[completed]" in line]) == 1
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     run = client.run("/trainwarden:monitor train.log", main(), CLAUDE_CODE_ENABLE_TODO_TOOLS="1")
     assert run.code == 0, run.errors
@@ -105,8 +104,7 @@ def test_a_domain_skill_that_the_run_asks_for(
         assert not asked.result.failed
         assert "wandb" in asked.new.lower()
         yield from watcher.seal("assess")
-        yield bash("trainwarden abandon --why 'the test is over'")
-        yield say("Given up.")
+        yield leave()
 
     client.run("/trainwarden:monitor train.log", main())
     gate = watcher.folder / "4-metrics.md"

@@ -27,6 +27,11 @@ def typed(command: str, data: Any) -> str:
     return f"{command} <<'EOF'\n{json.dumps(data, indent=1)}\nEOF"
 
 
+def leave() -> Turn:
+    """End the turn with whatever gates are open, as a model that waits for its user does."""
+    return say("The user is to say how to go on; " + ", ".join(f"gate {n}" for n in range(1, 10)))
+
+
 class Watcher:
     """Knows a project's newest session, and what to answer at each step."""
 
