@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
 from support.claude import Client, Script, Turn, bash, call, front_matter, say
-from support.cli import call as command
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
 
@@ -42,8 +41,10 @@ def test_a_turn_that_says_what_is_open_may_end(client: Client, watcher: Watcher)
     run = client.run(["/trainwarden:monitor train.log", "No, give it up."], main())
     assert run.stopped == []
     assert record.open_names(str(watcher.project)) == []
-    shown = command("status", "--root", watcher.project).stdout
-    assert "the user does not want it" in shown or "no session is open" in shown.lower() or shown
+    (job,) = (watcher.project / "monitoring-logs/jobs").glob("*.json")
+    assert json.loads(job.read_text())["monitor"]["abandoned"][0]["why"] == (
+        "the user does not want it"
+    )
 
 
 def test_an_interrupted_session_goes_on_in_a_new_process(client: Client, watcher: Watcher) -> None:
@@ -153,8 +154,7 @@ def test_a_neighbour_in_the_same_project_is_free(client: Client, watcher: Watche
     assert not (watcher.folder / "1-predict.md").exists()
 
 
-@pytest.mark.parametrize("prompt", ["What is in config.yaml?"])
-def test_no_opinion_without_a_session(client: Client, watcher: Watcher, prompt: str) -> None:
+def test_no_opinion_without_a_session(client: Client, watcher: Watcher) -> None:
     log = str(watcher.project / "train.log")
 
     def main() -> Script:
@@ -164,6 +164,6 @@ def test_no_opinion_without_a_session(client: Client, watcher: Watcher, prompt: 
         assert not asked.result.failed, asked.result.text
         yield say("Done.")
 
-    run = client.run(prompt, main())
+    run = client.run("What is in config.yaml?", main())
     assert run.stopped == []
     assert not (watcher.project / "monitoring-logs/guard").exists()
