@@ -68,9 +68,7 @@ def test_an_interrupted_session_goes_on_in_a_new_process(client: Client, watcher
     assert guarded(watcher) == [True] * 4
 
 
-def test_an_interrupted_session_taken_up_by_another_client(
-    client: Client, watcher: Watcher
-) -> None:
+def test_an_interrupted_session_taken_up_by_a_fork(client: Client, watcher: Watcher) -> None:
     def first() -> Script:
         yield from watcher.begin()
         client.kill()
@@ -88,9 +86,11 @@ def test_an_interrupted_session_taken_up_by_another_client(
         yield from watcher.seal("predict", "collect")
         yield leave()
 
-    two = client.run("/trainwarden:resume", second())
+    two = client.run(
+        "/trainwarden:resume", second(), arguments=["--resume", one.session, "--fork-session"]
+    )
     assert two.session != one.session
-    assert "trainwarden resume" in two.of()[0].new
+    assert watcher.folder.name in two.of()[0].new, "its start tells of the unfinished session"
     assert guarded(watcher) == [True, True]
 
 
@@ -149,6 +149,7 @@ def test_a_neighbour_in_the_same_project_is_free(client: Client, watcher: Watche
 
     client.run("/trainwarden:monitor train.log", holder())
     run = client.run("What is the loss?", neighbour())
+    assert "/trainwarden:resume" in run.of()[0].new, "its start tells of the unfinished session"
     assert run.stopped == []
     assert (watcher.project / "scratch").exists()
     assert not (watcher.folder / "1-predict.md").exists()

@@ -41,7 +41,7 @@ def test_bash_is_told_where_project_and_data_are(tmp_path: Path, name: str) -> N
     assert path.read_text().count("TRAINWARDEN_ROOT") == 1
 
 
-@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", "compact"])
 def test_what_is_open_is_put_back_into_context(run: Project, source: str) -> None:
     run.begin(next=4, command="trainwarden assess", revision=2, job="gpt-7f3a")
     record.append(str(run.root), run.client, "skill", name="grpo-monitor")
@@ -73,6 +73,7 @@ def test_unfinished_sessions_of_others_are_told_once_with_how_to_take_one_up(run
     assert "/trainwarden:resume" in said
     assert "5 watches" in said
     assert "job-4" in said
+    assert run.hear("SessionStart", source="fork").context == said
     assert run.hear("SessionStart", source="compact").context == ""
 
 

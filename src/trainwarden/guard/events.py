@@ -80,7 +80,7 @@ def session_start(heard: Heard) -> dict[str, Any] | None:
             f"Skills loaded so far: {names}. Where their text is no longer in your "
             f"context, load them again, {OWN}training-monitor first."
         )
-    elif heard.open_in_all and heard.data.get("source") in ("startup", "resume", "clear"):
+    elif heard.open_in_all and heard.data.get("source") != "compact":
         texts.append(_of_others(heard))
     return heard.context(texts)
 
@@ -160,9 +160,9 @@ def prompt(heard: Heard) -> dict[str, Any] | None:
         heard.note("refused", tool_use="", tool="notification", why=why)
         return {"decision": "block", "reason": why}
     asked = _SKILL.match(text)
-    if asked and os.path.isfile(os.path.join(heard.plugin, "skills", asked.group(1), "SKILL.md")):
-        heard.note("skill", name=asked.group(1))
-    folders = [folder for folder in (str(heard.data.get("cwd") or ""), heard.project) if folder]
+    if asked:
+        _loaded(heard, asked.group(1))
+    folders = _folders(heard)
     if not early:
         prompts.remember(text, heard.client, folders)
         return None
@@ -197,7 +197,20 @@ def skill(heard: Heard) -> None:
         return
     name = response.get("commandName") or (asked or {}).get("skill")
     if isinstance(name, str) and name.startswith(OWN):
-        heard.note("skill", name=name[len(OWN) :])
+        _loaded(heard, name[len(OWN) :])
+
+
+def _loaded(heard: Heard, name: str) -> None:
+    """Note a skill if it was the plugin's own, and not another one by its name."""
+    from trainwarden.guard.skills import foreign
+
+    skills = os.path.join(heard.plugin, "skills")
+    if not foreign(OWN + name, heard.plugin, _folders(heard)) and name in os.listdir(skills):
+        heard.note("skill", name=name)
+
+
+def _folders(heard: Heard) -> list[str]:
+    return [folder for folder in (str(heard.data.get("cwd") or ""), heard.project) if folder]
 
 
 def task_completed(heard: Heard) -> str | None:
