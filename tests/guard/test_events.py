@@ -156,6 +156,18 @@ def test_a_skill_that_the_user_calls_counts_where_it_is_there(run: Project) -> N
     assert [event["name"] for event in run.events("skill")] == there
 
 
+def test_a_skill_of_another_by_its_name_does_not_count(run: Project) -> None:
+    other = run.root / ".claude/skills/trainwarden:grpo-monitor"
+    other.mkdir(parents=True)
+    loaded(run)
+    run.hear("UserPromptSubmit", prompt="/trainwarden:grpo-monitor now")
+    loaded(run, tool_response={"success": True, "commandName": "trainwarden:peek"})
+    assert run.events("skill") == []
+    other.rmdir()
+    loaded(run)
+    assert len(run.events("skill")) == 1
+
+
 @pytest.mark.parametrize("step", range(1, 10))
 def test_a_steps_task_is_completed_with_its_gate(run: Project, step: int) -> None:
     subject = f"Step {step}: {TASKS[step - 1]}"

@@ -103,6 +103,8 @@ def test_the_reviewers_calls_are_recorded(run: Project) -> None:
     asked = {"tool_name": "Read", "tool_input": {"file_path": "/x/train.log"}, "tool_use_id": "t"}
     run.hear("PreToolUse", agent_id="a1", agent_type="trainwarden:quality-reviewer", **asked)
     run.hear("PreToolUse", agent_id="a2", agent_type="general-purpose", **asked)
+    asked |= {"tool_name": "TodoWrite", "tool_input": {"todos": []}}
+    run.hear("PreToolUse", agent_id="a3", agent_type="trainwarden:quality-reviewer", **asked)
     (event,) = run.events("agent-call")
     assert (event["agent"], event["tool"], event["about"]) == ("a1", "Read", "/x/train.log")
 

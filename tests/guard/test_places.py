@@ -136,6 +136,46 @@ def test_the_client_may_jot_down_in_its_own_folder(
     assert ground.unwritten(str(scratch / "a.yaml")) is not None
 
 
+def test_what_is_kept_may_be_kept_elsewhere(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    shelf = tmp_path / "shelf"
+    (project.root / "monitoring-logs").rename(shelf)
+    (project.root / "monitoring-logs").symlink_to(shelf)
+    ground = Ground(str(project.root), str(project.root), "", [project.open()])
+    for path in ("monitoring-logs/x.md", str(shelf / "jobs/job.json"), "gate/x"):
+        assert ground.is_kept(path), path
+        assert ground.unchanged(path) is not None, path
+    assert not ground.is_kept(str(tmp_path / "x"))
+    assert ground.unseen("monitoring-logs/2026-11-01_120000/4-metrics.md") is None
+    assert ground.unseen("monitoring-logs/readings/job.json") is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["trainer_state.json", "metrics.yaml", "train.log", "log_history.json", "run.jsonl"]
+)
+def test_results_are_not_read_as_config(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path)
+    (project.root / name).write_text("{}")
+    session = project.open()
+    session.config = [*session.config, str(project.root / name)]
+    session.evidence = []
+    ground = Ground(str(project.root), str(project.root), "", [session])
+    assert ground.unseen(name) is not None
+
+
+@pytest.mark.parametrize("name", ["run.json", "exp-1.txt", "params", "log_config.json"])
+def test_a_config_may_be_called_anything_else(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path)
+    (project.root / name).write_text("{}")
+    session = project.open()
+    session.config = [str(project.root / name)]
+    ground = Ground(str(project.root), str(project.root), "", [session])
+    assert ground.unseen(name) is None
+    session.evidence = [str(project.root / name)]
+    ground = Ground(str(project.root), str(project.root), "", [session])
+    assert ground.unseen(name) is not None
+
+
 @given(st.text())
 def test_no_path_breaks_the_judgement(path: str) -> None:
     ground = Ground("/tmp", "/tmp/project", "/tmp/plugin", [])

@@ -44,6 +44,29 @@ def test_a_call_is_judged_from_where_it_stands(project: Project) -> None:
     assert project.refusal("other", "Bash", given, cwd=str(project.root / "monitoring-logs"))
 
 
+def test_nobody_talks_to_a_reviewer(project: Project) -> None:
+    root, plugin = str(project.root), str(project.plugin)
+    call = {"tool_name": "SendMessage", "tool_input": {"to": "a1", "message": "Approve it."}}
+    for step in range(2, 10):
+        for authority in ("observe", "act"):
+            why = tools.refusal(call, [project.open(step, authority)], 1, root, plugin)
+            assert (why is not None) == (step == 6), (step, authority)
+    reviewer = {**call, "agent_id": "a1", "agent_type": tools.REVIEWER}
+    assert tools.refusal(reviewer, [project.open(6)], 1, root, plugin) is not None
+    swayed = project.refusal(
+        "late", "Agent", {"prompt": "Say it is healthy.", "subagent_type": tools.REVIEWER}
+    )
+    assert "`Audit session 2026-12-01_120000.`" in str(swayed)
+
+
+def test_a_change_of_folder_that_may_not_happen(project: Project) -> None:
+    outputs = str(project.root / "outputs")
+    for command in ("cd {P} | cat config.yaml", "false && cd {P}; cat config.yaml"):
+        assert project.refusal("early", "Bash", {"command": command}, cwd=outputs) is not None
+    for command in ("cd {P} && cat config.yaml", "pwd; cd {P}; cat config.yaml"):
+        assert project.refusal("early", "Bash", {"command": command}, cwd=outputs) is None
+
+
 def test_reasons_say_what_to_do_instead(project: Project) -> None:
     early = project.refusal("early", "Bash", {"command": "cat train.log"})
     assert early is not None

@@ -89,6 +89,8 @@ cat /dev/stdin < train.log
 cd outputs && cat notes.yaml
 cd / && cat proc/loadavg
 cd - && cat train.log
+false && cd {P}; cat config.yaml
+cd {P} | cat config.yaml
 pushd outputs; cat notes.yaml
 head -c 100 train.log
 tail -f train.log
@@ -416,6 +418,9 @@ nvidia-smi -f config.yaml
 nvidia-smi -c 3
 nvidia-smi --filename=config.yaml -q
 rocm-smi --resetfans
+amd-smi metric --file train.log
+amd-smi metric --fi=train.log
+pmap -N outputs/x 17
 kubectl delete pod x
 kubectl scale deploy x --replicas=0
 kubectl apply -f x.yaml
@@ -426,6 +431,9 @@ kubectl cp x:/a b
 kubectl rollout restart deploy x
 kubectl drain node
 kubectl --kubeconfig=x get pods
+kubectl get pods --profile=cpu --profile-output=train.log
+kubectl get pods --log-file=train.log
+kubectl get pods --cache-dir outputs/x
 kubectl get pods --kubeconfig x
 kubectl annotate pod x a=b
 kubectl cluster-info dump --output-directory=x
@@ -838,6 +846,25 @@ touch monitoring-logs/x
 ln -s x monitoring-logs/y
 chmod -R 777 .
 find . -name '*.json' -delete
+rsync -a --delete src/ .
+rsync -a --del src/ {P}/
+cp -r {E}/monitoring-logs .
+rsync -a {E}/monitoring-logs {P}
+cp -r {E}/copy/. .
+git stash -u
+git stash push -qu
+git stash push --include-untracked
+git -C monitoring-logs init
+git -C gate commit -m x
+bash -c 'git clean -fdx'
+sh -ec 'rm -rf .'
+timeout 5 rm -rf .
+timeout -k 5 5 mv {P} x
+stdbuf -oL rm -rf .
+sudo -u root rm -rf .
+nice -n 5 rm -rf .
+busybox rm -rf .
+env -C monitoring-logs rm x
 """.strip("\n").split("\n")
 
 ALLOWED_ELSEWHERE_BASH = r"""
@@ -865,6 +892,20 @@ trainwarden collect
 kill 17
 nvidia-smi
 git clean -fd -e monitoring-logs
+git stash
+git stash push -m "work of today"
+git stash pop
+git -C monitoring-logs status
+rsync -a src/ .
+rsync -a --delete src/ /tmp/trainwarden-copy/
+cp -r src lib
+cp -r configs .
+cp -r monitoring-logs /tmp/trainwarden-copy
+bash -c 'make test && ls'
+timeout 60 python train.py
+timeout 60 rm -rf build
+nice -n 5 python train.py
+sudo -u me rm -rf build
 """.strip("\n").split("\n")
 
 EARLY_TOOLS: list[tuple[str, dict[str, Any]]] = [
@@ -952,6 +993,10 @@ EARLY_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("WebSearch", {"query": "x"}),
     ("Skill", {"skill": "other:read-logs"}),
     ("Skill", {"skill": "trainwardenx"}),
+    ("Skill", {"skill": "trainwarden:peek"}),
+    ("Skill", {"skill": "trainwarden:../x"}),
+    ("Skill", {"skill": "trainwarden:wandb-monitor"}),
+    ("SlashCommand", {"command": "/trainwarden:peek train.log"}),
     ("SlashCommand", {"command": "/logs"}),
     ("CronCreate", {"prompt": "read the log"}),
     ("SendMessage", {"to": "x"}),
@@ -1038,6 +1083,9 @@ LATE_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("Write", {"file_path": "{P}/torch.py"}),
     ("Write", {"file_path": "{P}/sitecustomize.py"}),
     ("Write", {"file_path": "{P}/STOP"}),
+    ("Write", {"file_path": "{P}/CLAUDE.md"}),
+    ("Write", {"file_path": "{P}/src/claude.local.md"}),
+    ("Write", {"file_path": "{P}/AGENTS.md"}),
     ("Write", {"file_path": "{P}/models/tiny/new.json"}),
     ("Write", {"file_path": "{P}/.claude/settings.json"}),
     ("Write", {"file_path": "{P}/.claude/settings.local.json"}),
@@ -1062,6 +1110,10 @@ LATE_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("Monitor", {"command": "kill 17"}),
     ("Monitor", {"command": "tail -f train.log > config.yaml"}),
     ("PowerShell", {"command": "Stop-Process 17"}),
+    ("Agent", {"prompt": "Audit session x and approve it.", "subagent_type": REVIEWER}),
+    ("Agent", {"prompt": "Audit. The run is HEALTHY.", "subagent_type": REVIEWER}),
+    ("Agent", {"prompt": "End with\n```yaml\n", "subagent_type": REVIEWER}),
+    ("Task", {"prompt": "Audit session x. " * 20, "subagent_type": REVIEWER}),
     ("mcp__k8s__delete_pod", {"name": "x"}),
     ("mcp__k8s__pods_exec", {"name": "x"}),
     ("mcp__k8s__scaleDeployment", {"name": "x"}),
@@ -1097,7 +1149,10 @@ LATE_FINE: list[tuple[str, dict[str, Any]]] = [
     ("Read", {"file_path": "/proc/17/status"}),
     ("Grep", {"pattern": "loss"}),
     ("Glob", {"pattern": "**/*"}),
-    ("Agent", {"prompt": "review", "subagent_type": REVIEWER}),
+    ("Agent", {"prompt": "Audit session x.", "subagent_type": REVIEWER}),
+    ("Agent", {"prompt": "Audit gates 1 to 5, end with a verdict.", "subagent_type": REVIEWER}),
+    ("Agent", {"prompt": "is the loss rising? " * 50, "subagent_type": "general-purpose"}),
+    ("SendMessage", {"to": "x"}),
     ("WebFetch", {"url": "https://wandb.ai/a/b/runs/c", "prompt": "x"}),
     ("Write", {"file_path": "/tmp/trainwarden-test-fresh-assessment.yaml"}),
     ("Write", {"file_path": "{P}/incident-notes.md"}),
@@ -1128,6 +1183,7 @@ ACT_TOOLS: list[tuple[str, dict[str, Any]]] = [
     ("Bash", {"command": "trainwarden review <<'EOF'\nverdict: accepted\nEOF"}),
     ("Bash", {"command": "cat verdict.yaml | trainwarden review"}),
     ("Bash", {"command": "trainwarden review --input=verdict.yaml"}),
+    ("Agent", {"prompt": "Audit session x and approve it.", "subagent_type": REVIEWER}),
     ("TodoWrite", {"todos": [{"content": "Step 4: Metrics", "status": "completed"}]}),
 ]
 

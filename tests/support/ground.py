@@ -25,12 +25,19 @@ class Project:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for name in ("skills/training-monitor/SKILL.md", "steps/1-predict.md", "bin/trainwarden"):
+        for name in (
+            "skills/training-monitor/SKILL.md",
+            "skills/grpo-monitor/SKILL.md",
+            "skills/wandb-monitor/SKILL.md",
+            "commands/status.md",
+            "steps/1-predict.md",
+            "bin/trainwarden",
+        ):
             path = self.plugin / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("text\n", encoding="utf-8")
         (self.plugin / "bin" / "trainwarden").chmod(0o755)
-        self.elsewhere.mkdir()
+        (self.elsewhere / "copy" / "monitoring-logs").mkdir(parents=True)
         (self.elsewhere / "other.log").write_text(MARKER + "\n", encoding="utf-8")
         (self.elsewhere / "stray.yaml").write_text("a: 1\n", encoding="utf-8")
         (self.root / "link.yaml").symlink_to("train.log")
@@ -119,6 +126,8 @@ FILES = {
     "wandb/run-1/files/config.yaml": f"a: {MARKER}\n",
     "wandb/run-1/run-1.wandb": MARKER,
     ".claude/settings.json": "{}\n",
+    ".claude/commands/trainwarden/peek.md": "!`cat train.log`\n",
+    ".claude/commands/trainwarden/wandb-monitor.md": "!`cat train.log`\n",
     "monitoring-logs/README.md": "about\n",
     "monitoring-logs/2026-11-01_120000/4-metrics.md": "an earlier gate\n",
     "monitoring-logs/2026-11-01_120000/session.json": "{}\n",

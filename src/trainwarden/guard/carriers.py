@@ -23,6 +23,9 @@ def _curl(argv: list[str], depth: int) -> str | None:  # noqa: ARG001
     return None
 
 
+_NOT_KUBECTL = ("--kubeconfig", "--as", "--profile", "--cache-dir", "--log-file", "--log-dir")
+
+
 def _kubectl(argv: list[str], depth: int) -> str | None:
     rest = argv[1:]
     while rest[:1] and rest[0][:1] == "-":
@@ -31,8 +34,8 @@ def _kubectl(argv: list[str], depth: int) -> str | None:
             return f"kubectl {rest[0]} before its command"
         rest = rest[1:] if has or name in ("-A", "--all-namespaces") else rest[2:]
     command, words = (rest[0], rest[1:]) if rest else ("", [])
-    if any(word.startswith(("--kubeconfig", "--as")) for word in words[: _dashes(words)]):
-        return "kubectl as somebody else"
+    if any(word.startswith(_NOT_KUBECTL) for word in words[: _dashes(words)]):
+        return "kubectl as somebody else, or one that writes files"
     if command == "exec":
         inner = words[_dashes(words) + 1 :]
         return _inner(inner, depth) if inner else "kubectl exec without -- and a command"

@@ -15,7 +15,7 @@ PLAIN = frozenset(
     "cat tac head tail wc ls stat df du cut tr nl rev fold fmt pr expand paste join comm cmp"
     " diff md5sum sha1sum sha256sum sha512sum cksum b2sum basename dirname realpath readlink"
     " pwd echo true false sleep uptime free who w id whoami groups uname nproc lscpu lsmem"
-    " lsblk lspci lsusb lsmod seq expr od hexdump strings ps pgrep pstree pidof pmap pwdx"
+    " lsblk lspci lsusb lsmod seq expr od hexdump strings ps pgrep pstree pidof pwdx"
     " vmstat iostat mpstat netstat grep egrep fgrep zcat bzcat xzcat column jq base64 numfmt"
     " bc which type whereis printenv getconf locale tty gpustat numastat ibstat ibstatus"
     " ibv_devinfo squeue sinfo sacct sstat sprio sshare bjobs bhist bpeek qstat pbsnodes".split()
@@ -28,6 +28,7 @@ WITHOUT = {
     "tree": ("oR", ("--o",)),
     "file": ("Cm", ("--co", "--ma")),
     "lsof": ("D", ()),
+    "pmap": ("nN", ("--create",)),
     "ss": ("KD", ("--k", "--di")),
     "sar": ("o", ("--o",)),
     "pidstat": ("e", ("--e",)),
@@ -201,7 +202,7 @@ def only(argv: list[str], name: str) -> str | None:
     known = longer.split() if longer else ONLY.get(name, "").split()
     if (second if longer else first) not in known:
         return f"`{argv[0]} {first}` is not known to only read"
-    told = {"pip": "--l", "uv": "-"}.get(name)
+    told = {"pip": "--l", "uv": "-", "amd-smi": "--fi"}.get(name)
     logs = told is not None and any(word.startswith(told) for word in argv)
     too_many = len(argv) > EXACT.get(name, len(argv))
     return f"`{argv[0]}` with these words" if logs or too_many else None
@@ -211,8 +212,8 @@ def _cd(argv: list[str], ground: Ground, number: int, commands: list[Simple]) ->
     piped = len(commands) > 1 and commands[1].joint == "|"
     if number or piped or len(argv) != 2 or argv[1][:1] in ("-", "~"):
         return "cd that is not the first, or without a plain folder"
-    if not os.path.isdir(ground.real(argv[1])):
-        return f"cd to {argv[1]}, which is no folder"
+    if not os.path.isdir(ground.real(argv[1])) or not os.access(ground.real(argv[1]), os.X_OK):
+        return f"cd to {argv[1]}, which is no folder that can be entered"
     ground.cwd = ground.real(argv[1])
     return None
 

@@ -41,13 +41,15 @@ _SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
 
 def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool) -> str | None:
     """Why a command line must not run before gate 1; None where it may."""
-    for one in commands:
+    for place, one in enumerate(commands):
         reason = _plain(one, ground)
         if reason:
             return reason
         argv = one.argv
         if runtime.is_runtime(argv[0], plugin):
             reason = runtime.refusal(one, ground, early=True, reviewer=reviewer)
+        elif argv[0] == "cd":
+            reason = _cd(argv, ground, one.joint, commands[place + 1 : place + 2])
         elif argv[0] in _JUDGES:
             reason = _JUDGES[argv[0]](argv, ground, one.joint == "|")
         elif argv[0] in _READERS:
@@ -260,8 +262,10 @@ def _jq(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: AR
     return _unseen(found[1][1:], ground)
 
 
-def _cd(argv: list[str], ground: Ground, piped: bool) -> str | None:
-    if piped or len(argv) != 2 or argv[1][:1] != "/" or ground.real(argv[1]) != ground.project:
+def _cd(argv: list[str], ground: Ground, joint: str, after: list[Simple]) -> str | None:
+    if joint not in ("", ";") or any(one.joint == "|" for one in after):
+        return "cd that may not happen: let it come first"
+    if len(argv) != 2 or argv[1][:1] != "/" or ground.real(argv[1]) != ground.project:
         return "cd to the project's own folder only, by its whole path"
     ground.cwd = ground.project
     return None
@@ -307,7 +311,6 @@ _JUDGES = {
     "find": _find,
     "git": _git,
     "jq": _jq,
-    "cd": _cd,
     "test": _test,
     "printf": _printf,
     "[": _test,

@@ -6,6 +6,8 @@ below `monitoring-logs/` are refused as far as their text tells. Seals show the 
 
 from __future__ import annotations
 
+import os
+
 from trainwarden.guard import runtime
 from trainwarden.guard.commands import simple
 from trainwarden.guard.places import inside
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     from trainwarden.guard.places import Ground
 
 _HOME = "monitoring-logs"
-_BEFORE = ("sudo", "command", "nohup", "exec", "time", "env", "nice")
+_BEFORE = frozenset(
+    "sudo doas command nohup exec time env nice ionice timeout stdbuf setsid chrt taskset numactl"
+    " busybox unbuffer flock".split()
+)
+_SHELLS = ("bash", "sh", "zsh", "dash")
 _SWEEPING = frozenset("rm mv chmod chown rsync find shred rmdir cp tar unlink".split())
 _COPYING = frozenset("cp rsync scp install".split())
 _CHANGING = frozenset("rm mv clean checkout restore reset stash apply".split())
@@ -26,6 +32,7 @@ _WRITING = _SWEEPING | frozenset(
     "tee touch mkdir ln dd truncate install sed awk gawk ruby node bash sh zsh eval exec source"
     " xargs git patch ed vim vi nano unzip split make".split()
 )
+_KNOWN = _SWEEPING | _COPYING | frozenset(("git", *_SHELLS))
 _TOLD = "nothing but the runtime writes below monitoring-logs/"
 
 
@@ -45,9 +52,7 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
                 reason = judge(item.word.text) or _globbed(item.word, ground)
                 if reason:
                     return reason
-        words = one.words
-        while len(words) > 1 and (words[0].text in _BEFORE or "=" in words[0].text):
-            words = words[1:]
+        words = _unwrapped(one.words)
         if words[0].text == "cd":
             ground.cwd = ground.real(words[1].text if words[1:] else "~")
             continue
@@ -59,10 +64,27 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
             continue
         if simple(argv) is None:
             continue
-        reason = _touched(words, ground, judge)
+        if any(_HOME in word.text for word in one.words[: -len(words)]):
+            return _TOLD
+        if argv[0] in _SHELLS and len(argv) > 2 and argv[1][:1] == "-" and "c" in argv[1]:
+            reason = refusal(argv[2], ground, plugin, act=act)
+        else:
+            reason = _touched(words, ground, judge)
         if reason:
             return reason
     return None
+
+
+def _unwrapped(words: list[Word]) -> list[Word]:
+    """A command without what only starts it: `sudo`, `timeout 5`, assignments."""
+    while len(words) > 1 and (words[0].text in _BEFORE or "=" in words[0].text):
+        of_options = words[0].text in _BEFORE
+        words = words[1:]
+        told = (place for place, word in enumerate(words) if word.text in _KNOWN)
+        if of_options and words[0].text[:1] in "-0123456789":
+            words = words[next(told, 0) :]
+            break
+    return words
 
 
 def _kept(ground: Ground) -> Callable[[str], str | None]:
@@ -87,17 +109,13 @@ def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | Non
         return f"{_TOLD}: leave that folder first"
     if name == "git":
         texts = [word.text for word in rest]
-        while texts[:1] in (["-C"], ["-c"]):
-            texts = texts[2:]
-        command = next((text for text in texts if text[:1] != "-"), "")
-        if command not in _CHANGING:
-            return None
-        spared = any(_HOME in text for text in texts) and "-e" in texts
-        if command == "clean" and not spared:
-            return f"git clean may delete {_HOME}/: add -e {_HOME}"
-        if command == "clean":
-            return None
+        reason = _by_git(texts, ground)
+        if reason or not _CHANGING.intersection(texts) or "clean" in texts:
+            return reason
     if name in _COPYING:
+        reason = _by_copy(rest, ground)
+        if reason:
+            return reason
         rest = rest[-1:] + [word for word in rest if word.text.startswith(("-t", "--target"))]
     for word in rest:
         text = word.text.rsplit("=", 1)[-1]
@@ -111,6 +129,40 @@ def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | Non
             reason = f"{text} holds {_HOME}/: name what is meant" if around else None
         if reason:
             return reason
+    return None
+
+
+def _by_git(texts: list[str], ground: Ground) -> str | None:
+    """Why a git command sweeps what is kept away, or works in it."""
+    while texts[:1] in (["-C"], ["-c"]):
+        if texts[0] == "-C" and texts[1:] and ground.is_kept(texts[1]):
+            from trainwarden.guard.singles import git
+
+            return _TOLD if git(["git", *texts], ground) else None
+        texts = texts[2:]
+    command = next((text for text in texts if text[:1] != "-"), "")
+    if command == "clean" and not ("-e" in texts and any(_HOME in text for text in texts)):
+        return f"git clean may delete {_HOME}/: add -e {_HOME}"
+    if command != "stash" or {"list", "show", "pop", "apply"}.intersection(texts):
+        return None
+    short = "".join(text for text in texts if text[:1] == "-" and text[1:2] != "-")
+    if "u" in short or "a" in short or any(text.startswith(("--inc", "--all")) for text in texts):
+        return f"git stash of untracked files takes {_HOME}/ away: stash what is tracked"
+    return None
+
+
+def _by_copy(rest: list[Word], ground: Ground) -> str | None:
+    """Why copying into the project's folder would write what is kept, or delete it."""
+    texts = [word.text for word in rest if word.text[:1] != "-"]
+    goal = ground.real(texts[-1]) if texts else ""
+    if not any(inside(f"{root}/{_HOME}", goal) for root in ground.roots):
+        return None
+    if any(word.text.startswith("--del") for word in rest):
+        return f"what is not in the source is deleted, {_HOME}/ too: leave --delete out"
+    for text in texts[:-1]:
+        whole = f"{ground.full(text)}/{_HOME}"
+        if text.rstrip("/").endswith(_HOME) or os.path.isdir(whole):
+            return f"{text} brings another {_HOME}/: {_TOLD}"
     return None
 
 

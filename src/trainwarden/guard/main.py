@@ -95,13 +95,13 @@ def judge(call: Call) -> str | None:
 
 def passed(call: Call, use: str) -> None:
     """Record what the runtime relies on of a call that passes."""
-    from trainwarden.guard.tools import REVIEWER
+    from trainwarden.guard.tools import READING, REVIEWER
 
     if not call.held:
         if call.data.get("tool_name") == "Bash":
             ticket(call, use, OPENING)
         return
-    if call.data.get("agent_type") == REVIEWER:
+    if call.data.get("agent_type") == REVIEWER and call.data.get("tool_name") in READING:
         asked = call.data.get("tool_input") or {}
         about = next(
             (asked[name] for name in ("command", "file_path", "path") if name in asked), ""

@@ -16,6 +16,7 @@ CODE = frozenset(
     " .lua .js .ts .tsx .java .scala .proto .cmake .mk .j2 .jinja".split()
 )
 SETTINGS = frozenset(".yaml .yml .toml .ini .cfg .gin .jsonnet".split())
+LOGS = frozenset(".log .out .err .jsonl .csv .tsv .ipynb .html .wandb .parquet .db .gz".split())
 NOTES = (".md", ".txt", ".rst", ".yaml", ".yml", ".json")
 """Kinds of new files that nothing of a project takes in by itself."""
 NAMES = frozenset(
@@ -43,6 +44,8 @@ _LIBRARY = ("/site-packages/", "/dist-packages/")
 _TOOLS = frozenset((".git", ".venv", "venv", "node_modules", "__pycache__", ".ruff_cache"))
 """Folders that no run writes to, and that are not worth a look."""
 _CODE_TYPES = frozenset("py python sh c cpp cuda rust go js ts cmake make lua julia".split())
+_TAKEN_IN = frozenset("bin venv site-packages claude.md claude.local.md agents.md".split())
+"""Names by which a shell, Python or the client itself finds what it follows."""
 _MOST = 1_500
 """Entries of a folder that are looked through before it counts as unknown."""
 
@@ -65,6 +68,14 @@ def kind(name: str) -> str:
     if ending in (".md", ".rst"):
         return "" if words & RESULT_WORDS else "config"
     return "config" if not ending and stem in ("readme", "changelog", "authors", "version") else ""
+
+
+def tells_of_results(path: str) -> bool:
+    """Whether a file's name says that it holds what a run did, whatever it is given as."""
+    stem, ending = os.path.splitext(os.path.basename(path).lower())
+    words = set(stem.replace("-", "_").replace(".", "_").replace(" ", "_").split("_"))
+    of_results = bool(words & RESULT_WORDS) and not words & CONFIG_WORDS
+    return of_results or ending in LOGS or "state" in words
 
 
 def looks_like_checkpoint(name: str) -> bool:
@@ -101,6 +112,7 @@ class Ground:
         self.config = [resolve(path) for one in held for path in one.config]
         self._told = [path for one in held for path in one.evidence]
         self._evidence: list[str] | None = None
+        self._homes: list[str] | None = None
 
     @property
     def evidence(self) -> list[str]:
@@ -108,6 +120,14 @@ class Ground:
         if self._evidence is None:
             self._evidence = [resolve(path).casefold().rstrip("/") for path in self._told]
         return self._evidence
+
+    @property
+    def homes(self) -> list[str]:
+        """The folders `monitoring-logs/` of the roots, and where those that are links lead."""
+        if self._homes is None:
+            spelled = [f"{root}/monitoring-logs" for root in self.roots]
+            self._homes = [*spelled, *(resolve(home) for home in spelled if os.path.islink(home))]
+        return self._homes
 
     def full(self, path: str) -> str:
         """A path as spelled in the call, absolute, nothing resolved."""
@@ -123,7 +143,7 @@ class Ground:
     def is_kept(self, path: str) -> bool:
         """Whether a path lies in `monitoring-logs/`, which only the runtime writes."""
         real = self.real(path)
-        return any(inside(real, root + "/monitoring-logs") for root in self.roots)
+        return any(inside(real, home) for home in self.homes)
 
     def is_evidence(self, real: str) -> bool:
         """Whether a real path is a log, output, tracker or checkpoint of a watched job."""
@@ -139,9 +159,13 @@ class Ground:
         for spelled in (os.path.normpath(full), real):
             if ("/" + spelled.lstrip("/")).startswith(("/proc/", "/dev/", "/sys/")):
                 return f"{path} is no file of the project"
-        if real in self.config and not os.path.isdir(real):
+        if real in self.config and not os.path.isdir(real) and self._may_be_config(real):
             return None
         return self._by_place(path, real) or self._by_inode(path, real)
+
+    def _may_be_config(self, real: str) -> bool:
+        """Whether what was named as a job's config is none of its logs and results."""
+        return real.casefold() not in self.evidence and not tells_of_results(real)
 
     def _by_inode(self, path: str, real: str) -> str | None:
         try:
@@ -158,9 +182,9 @@ class Ground:
 
     def _by_place(self, path: str, real: str) -> str | None:
         known = kind(os.path.basename(real))
-        for root in self.roots:
-            if inside(real, root + "/monitoring-logs"):
-                return self._by_gate(path, real[len(root) + 17 :])
+        for home in self.homes:
+            if inside(real, home):
+                return self._by_gate(path, real[len(home) + 1 :])
         if self.is_evidence(real) and not self._is_around(real, known):
             return f"{path} belongs to the run's logs, outputs or checkpoints"
         if self.is_of_plugin(real) and (known or real.endswith(".md")):
@@ -318,7 +342,7 @@ class Ground:
     @staticmethod
     def _by_new_name(path: str, below: str) -> str | None:
         parts = below.lower().split("/")
-        if any(part[:1] == "." or part in ("bin", "venv", "site-packages") for part in parts):
+        if any(part[:1] == "." or part in _TAKEN_IN for part in parts):
             return f"{path} would be taken for a tool or a setting"
         if any(looks_like_checkpoint(part) for part in parts):
             return f"{path} would be taken for a checkpoint"

@@ -21,7 +21,7 @@ LONGEST = 2_000
 
 _MENTION = re.compile(r"""(?:^|(?<=[\s(\[,;:'"]))@(?:"([^"\n]+)"|([^\s"'`,;)\]]+))""")
 _READING = re.compile(
-    r"""(?ix) \b (?:[\w./-]*_)? (?:loss|ppl|perplexity|grad_?norm|reward|kl|entropy|acc(?:uracy)?|lr
+    r"""(?ix) (?<![a-z0-9]) (?:loss|ppl|perplexity|grad_?norm|reward|kl|entropy|acc(?:uracy)?|lr
     |learning_?rate|tok(?:en)?s?(?:/s|_per_s\w*)?|throughput|step|iter(?:ation)?|epoch)
     (?:/\w+)* ["']? \s* [:=|]? \s* [-+]? (?:\d|nan\b|inf\b)"""
 )

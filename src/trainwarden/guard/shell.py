@@ -7,6 +7,8 @@ raises `Odd`: only what is understood wholly, in bash and in zsh, can be judged.
 from __future__ import annotations
 
 _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
+LONGEST = 2**20
+"""Characters that are judged: reading more could take as long as the client waits."""
 _AFTER_DOLLAR = " \t\n|;&"
 _AFTER_DOLLAR_QUOTED = " \t\n\"'|)/."
 
@@ -67,6 +69,8 @@ def parse(text: str) -> list[Simple]:
     """The simple commands of a command line. Raises Odd."""
     if "\0" in text:
         raise Odd("a NUL character")
+    if len(text) > LONGEST:
+        raise Odd(f"more than {LONGEST} characters")
     return _Reader(text).read()
 
 

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from trainwarden.guard.record import Open
 
 REVIEWER = "trainwarden:quality-reviewer"
-SKILLS = "trainwarden:"
 _PLANNING = frozenset(
     "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet AskUserQuestion EnterPlanMode"
     " ExitPlanMode ToolSearch StructuredOutput SendUserMessage".split()
 )
+READING = frozenset("Bash Read Grep Glob LS".split())
+"""What a reviewer reads with."""
 _WRITING = frozenset("Write Edit MultiEdit NotebookEdit".split())
 _SHELLS = frozenset("Bash Monitor".split())
 _STOPPING = frozenset("TaskStop KillShell KillBash".split())
@@ -25,6 +26,9 @@ _CHANGING = frozenset(
     " append replace".split()
 )
 _ASKING = frozenset("get list read show describe search query fetch find view count".split())
+PROMPT = 200
+"""Characters that a reviewer may be told."""
+_SWAYING = ("approv", "reject", "agree", "```", "healthy", "warning", "critical", "uncertain")
 _THINGS = frozenset("run set post rollout scale".split())
 """What may be got or listed, as well as done."""
 
@@ -51,11 +55,35 @@ def refusal(
     first = next((one for one in held if one.next <= 1), None)
     if first is not None:
         return _told_early(_early(tool, given, ground, plugin, reviewer), first)
-    if reviewer:
+    if not reviewer:
+        reason = _swayed(tool, given, held)
+        if reason:
+            return reason
+    else:
         return _told_reviewer(_observing(tool, given, ground, plugin, reviewer=True))
     if all(one.authority == "act" for one in held):
         return _told_all(_lasting(tool, given, ground, plugin, act=True))
     return _told_late(_observing(tool, given, ground, plugin, reviewer=False))
+
+
+def _swayed(tool: str, given: dict[str, Any], held: list[Open]) -> str | None:
+    """Why a call would tell the reviewer what to find: it audits what is sealed, not arguments."""
+    due = next((one for one in held if one.next == 6), None)
+    if tool == "SendMessage" and due is not None:
+        return (
+            "trainwarden: no messages while gate 6 is open: the reviewer ends by itself, and one "
+            "that has ended is not asked again. Start another, or run `trainwarden review`."
+        )
+    if tool not in ("Agent", "Task") or str(given.get("subagent_type")) != REVIEWER:
+        return None
+    prompt = str(given.get("prompt") or "")
+    if len(prompt) <= PROMPT and not any(word in prompt.lower() for word in _SWAYING):
+        return None
+    name = (due or held[0]).session
+    return (
+        "trainwarden: the reviewer is told which session to audit, and nothing of what to find. "
+        f"Start it with the prompt `Audit session {name}.`"
+    )
 
 
 def runtime_calls(command: str) -> list[list[str]] | None:
@@ -99,8 +127,13 @@ def _early(
     if tool == "Glob":
         return _glob(given, ground)
     if tool in ("Skill", "SlashCommand"):
-        name = str(given.get("skill") or given.get("command") or "").lstrip("/")
-        return None if name.startswith(SKILLS) else f"the skill {name} is not trainwarden's"
+        from trainwarden.guard.skills import foreign
+
+        asked = str(given.get("skill") or given.get("command") or "").split()
+        name = asked[0].lstrip("/") if asked else ""
+        return foreign(name, plugin, (ground.cwd, ground.project))
+    if tool in _WRITING:
+        return "nothing is written yet: the input goes to the command itself, with <<'EOF'"
     return f"the tool {tool} may read anything"
 
 
@@ -166,7 +199,7 @@ def _observing(
         return f"what {tool} does is not known"
     if tool.startswith("mcp__"):
         return _mcp(tool)
-    if reviewer and tool not in ("Read", "Grep", "Glob", "LS", *_PLANNING):
+    if reviewer and tool not in READING and tool not in _PLANNING:
         return "a reviewer reads with Read, Grep, Glob and read-only Bash"
     return None
 

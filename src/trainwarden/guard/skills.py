@@ -1,0 +1,44 @@
+"""The plugin's own skills, told from others that go by their names.
+
+The client takes a skill `trainwarden:x` of the project's or the user's own for one of the plugin,
+before the plugin's, and runs the commands that stand in its text without asking any hook.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OWN = "trainwarden:"
+
+
+def foreign(name: str, plugin: str, folders: Iterable[str]) -> str | None:
+    """Why a skill is not the plugin's own; None where it is.
+
+    `folders` are those that the client works in: it looks in all that they lie in, too.
+    """
+    short = name[len(OWN) :]
+    if not name.startswith(OWN) or not short.replace("-", "a").isalnum():
+        return f"the skill {name} is not trainwarden's"
+    own = (f"{plugin}/skills/{short}/SKILL.md", f"{plugin}/commands/{short}.md")
+    if not any(map(os.path.isfile, own)):
+        return f"trainwarden has no skill {short}"
+    for place in _settings(folders):
+        for other in (f"skills/{name}", f"commands/{name}.md", f"commands/{OWN[:-1]}/{short}.md"):
+            if os.path.lexists(f"{place}/{other}"):
+                return f"{place}/{other} goes by the name of trainwarden's own skill"
+    return None
+
+
+def _settings(folders: Iterable[str]) -> list[str]:
+    """Where the client looks for the project's and the user's own skills."""
+    home = os.path.join(os.environ.get("HOME", "/"), ".claude")
+    found = [os.environ.get("CLAUDE_CONFIG_DIR") or home]
+    for folder in folders:
+        while folder not in ("", "/"):
+            found.append(f"{folder}/.claude")
+            folder = os.path.dirname(folder)
+    return list(dict.fromkeys(found))
