@@ -66,6 +66,15 @@ def test_observations_say_where_they_stand(tmp_path: Path, log: Path) -> None:
     assert found["log.interval", "median"].value == pytest.approx(0.04)
 
 
+def test_how_far_the_gradient_norm_went_before_it_was_none_can_be_cited(tmp_path: Path) -> None:
+    norms = ["0.8", "0.9", "12.1", "9.4", "nan", "nan"]
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {n}: loss 3.1, grad_norm {v}\n" for n, v in enumerate(norms)))
+    report, _ = look(tmp_path, log)
+    most = next(o for o in report.observations if (o.quantity, o.stat) == ("grad_norm", "max"))
+    assert (most.value, most.step) == (12.1, 2)
+
+
 def test_only_the_new_part_is_read(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,8 @@ def test_a_session_by_hand_from_begin_to_finish(run: Path) -> None:
     assert (row["status"], row["sessions"], row["open"]) == ("HEALTHY", 1, None)
     shown = call("show", str(begun["header"]["session"]), "--root", run, "--gate", "4")  # type: ignore[index]
     assert "**Status: HEALTHY**" in shown.stdout
+    shown = call("show", str(begun["header"]["session"]), "--root", run, "--gate", "9")  # type: ignore[index]
+    assert "- look again: step 900" in shown.stdout
 
 
 def test_verify_exits_1_and_names_the_gate(run: Path) -> None:

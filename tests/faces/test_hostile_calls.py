@@ -40,6 +40,9 @@ INPUTS: dict[str, tuple[bytes, str]] = {
     "too large": (b"x" * (2**20 + 1), "larger than"),
     "not a number": (b"[{quantity: loss, low: .nan, high: 1, level: 0.9, basis: x}]", "numbers"),
     "no level": (b"[{quantity: loss, low: 0, high: 1, level: .nan, basis: x}]", "level"),
+    "a field that is none": (b"[{quantity: loss, range: 1, basis: x}]", "range: no such field"),
+    "a field left out": (b"[{quantity: loss, low: 1, basis: x}]", "level: is missing"),
+    "a colon in a text": (b"- quantity: loss\n  basis: so: it is", "on its own lines after `>-`"),
     "nothing of it": (b"[{quantity: loss, one_of: [], level: 0.9, basis: x}]", "one_of"),
 }
 

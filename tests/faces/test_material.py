@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import assessment, begin, find, review, walk_to
+from support.answers import RESOURCES, SOURCES, assessment, begin, find, review, walk_to
 from support.cli import call
 from trainwarden.errors import Refusal
 from trainwarden.faces.material import data, digest, short
@@ -51,6 +51,17 @@ def test_a_long_claim_is_cut_nowhere_and_its_lines_cannot_pass_for_the_digest_s(
     assert shown.count("reason") >= 1500
     assert "\nfindings: none" not in shown.partition("baseline:")[0]
     assert "\n  findings: none" in shown
+
+
+def test_the_second_reviewer_is_told_what_the_first_objected_to(reviewed: Session) -> None:
+    objection = "Gate 4 does not say how long the loss has been level: say since which step."
+    reviewed.review(review(reviewed, verdict="reject", objections=[objection]))
+    reviewed.collect(SOURCES)
+    reviewed.compare()
+    reviewed.assess(assessment(reviewed))
+    reviewed.resources(RESOURCES)
+    again = "\n".join(digest(reviewed))
+    assert f"objected to the revision before: {objection}" in again
 
 
 def test_before_gate_5_there_is_nothing_to_review(tmp_path: Path) -> None:

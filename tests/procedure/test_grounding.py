@@ -99,6 +99,11 @@ def test_refuses_a_number_without_a_source_and_names_it(text: str, number: str) 
     assert number in complaints[0]
 
 
+def test_numbers_that_cite_nothing_are_told_in_one_line() -> None:
+    (told,) = CITABLE.complaints("reasoning", "It rose from 0.66 to 12.15. Now it is 7.7.")
+    assert "the numbers 0.66, 12.15, 7.7 have no source" in told
+
+
 def test_refuses_a_citation_of_nothing() -> None:
     assert "[E99]" in CITABLE.complaints("reasoning", "It is fine [E99].")[0]
 

@@ -322,7 +322,7 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
             stats.append(("first", series.first))
             if series.name.endswith(("loss", "perplexity")):
                 stats.append(("min", series.minimum))
-            elif series.name.endswith(("reward", "accuracy")):
+            elif series.name.endswith(("reward", "accuracy")) or series.name in ("grad_norm", "kl"):
                 stats.append(("max", series.maximum))
         for stat, point in stats:
             if point is None or (stat != "last" and series.count < 2):

@@ -108,7 +108,9 @@ class ProcessSource:
         denied = account.logs(living) + [
             f"{what} of {len(pids)} processes" for what, pids in _denied(vitals).items() if pids
         ]
-        count = f"{len(living)} processes live" if living else "no process of the job lives"
+        count = {0: "no process of the job lives", 1: "1 process lives"}.get(
+            len(living), f"{len(living)} processes live"
+        )
         notes = [count, *notes, *(sight.told for sight in gone if sight.notable)][:12]
         if denied:
             notes.append("could not be read: " + ", ".join(denied))

@@ -112,6 +112,9 @@ def _against(session: Session) -> list[str]:
         if made.id in explained:
             lines.append(f"  explained: {explained[made.id]}")
     lines += tables.findings(session.findings)
+    if before := session.latest("review"):
+        given = before.content["review"]["objections"]
+        lines += [f"objected to the revision before: {objection}" for objection in given]
     lines += [
         f"not read: {report['source']} {report['status']}: {report['message']}"
         for report in session.content("collect")["reports"]

@@ -24,6 +24,7 @@ from trainwarden.faces.common import (
     take_over_option,
     wait_option,
 )
+from trainwarden.faces.watching import closing
 from trainwarden.procedure import client
 from trainwarden.procedure.intake import parse, validation_lines
 from trainwarden.procedure.session import Session
@@ -388,5 +389,5 @@ def finish(summary: str, root: Path, session_name: str | None, wait: float, as_j
     """Step 9: seal the summary, write the job's state, exit by the status."""
     with open_session(root, session_name, wait, "finish") as session:
         gate = session.finish(summary)
-        answer(session, gate, as_json)
+        answer(session, gate, as_json, more=closing(session))
     raise click.exceptions.Exit(Status(gate.content["status"]).exit_code)

@@ -102,15 +102,12 @@ def session_data(session: Session) -> dict[str, Any]:
 def session_text(session: Session) -> str:
     """A finished session in a few lines."""
     data = session_data(session)
-    counts = data["predictions"]
-    observed = counts["made"] - counts["unobserved"]
-    shown = table([(data["indicator"]["quantity"], data["indicator"]["value"])])
-    lines = [f"{data['status']}  {shown}{how_far(data)}"]
+    lines = [_outcome(data)]
     logs = ", ".join(data["logs"]) or "no log"
     lines.append(f"job {data['job']}: {logs}; config {data['config'] or 'none'}")
     lines += [f"note: {note}" for note in data["notes"]]
     lines.append(data["reasoning"])
-    lines.append(f"predictions: {counts['held']} of {observed} held ({counts['made']} made)")
+    lines.append(_held(data))
     lines += [finding_line(finding) for finding in data["findings"]] or ["findings: none"]
     if data["question"]:
         lines.append(f"question: {data['question']}")
@@ -118,6 +115,24 @@ def session_text(session: Session) -> str:
     lines.append(f"look again: {when(data['evaluate_after'])}")
     lines.append(f"gates: {data['gates']}")
     return "\n".join(lines)
+
+
+def closing(session: Session) -> str:
+    """What `finish` adds to what the analyst wrote: outcome, predictions, the next look, where."""
+    data = session_data(session)
+    look = f"look again: {when(data['evaluate_after'])}"
+    return "\n".join([_outcome(data), _held(data), look, f"gates: {data['gates']}"])
+
+
+def _outcome(data: dict[str, Any]) -> str:
+    shown = table([(data["indicator"]["quantity"], data["indicator"]["value"])])
+    return f"{data['status']}  {shown}{how_far(data)}"
+
+
+def _held(data: dict[str, Any]) -> str:
+    counts = data["predictions"]
+    observed = counts["made"] - counts["unobserved"]
+    return f"predictions: {counts['held']} of {observed} held ({counts['made']} made)"
 
 
 def how_far(data: dict[str, Any]) -> str:
@@ -184,7 +199,9 @@ def status(root: Path, as_json: bool) -> None:
                 row["status"] or "-",
                 "-" if row["step"] is None else row["step"],
                 f"{row['indicator']} {row['value']:.6g}" if row["value"] is not None else "-",
-                f"{row['held']}/{row['observed']} (expected {row['expected_held']:.1f})",
+                f"{row['held']}/{row['observed']} (expected {row['expected_held']:.1f})"
+                if row["observed"]
+                else "-",
                 row["sessions"],
                 row["last"] or "-",
                 f"open {row['open']}" if row["open"] else "",

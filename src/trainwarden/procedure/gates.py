@@ -120,6 +120,8 @@ def _excerpts(observations: list[dict[str, Any]]) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from trainwarden.diagnosis.text import duration
+
     environment = Environment(
         loader=PackageLoader("trainwarden.procedure"),
         undefined=StrictUndefined,
@@ -131,6 +133,7 @@ def _environment() -> Environment:
         "value": show_value,
         "amount": show_amount,
         "moment": show_moment,
+        "duration": duration,
         "short": _short,
         "text": _text,
         "cell": _cell,

@@ -147,11 +147,19 @@ class Citable:
             for name in dict.fromkeys(self.cited(text))
             if name != "rule" and name not in self.numbers
         ]
+        bare: list[str] = []
         for sentence in _SENTENCE.split(visible(text)):
-            problems += self._ungrounded(label, sentence)
+            problems += self._ungrounded(label, sentence, bare)
+        if bare:
+            what = "the number {} has" if len(bare) == 1 else "the numbers {} have"
+            problems.append(
+                f"{label}: {what.format(', '.join(bare))} no source: cite the observation that has "
+                "it in the same sentence, e.g. [E1], or mark a rule of thumb with [rule]"
+            )
         return problems
 
-    def _ungrounded(self, label: str, sentence: str) -> list[str]:
+    def _ungrounded(self, label: str, sentence: str, bare: list[str]) -> list[str]:
+        """What is wrong with the numbers of a sentence; those that cite nothing go to `bare`."""
         names = [name for name in self.cited(sentence) if name != "rule"]
         problems, known = [], tuple(dict.fromkeys(names))[:MOST_CITED]
         quoted = [number for name in known for number in self.quoted.get(name, ())]
@@ -172,8 +180,12 @@ class Citable:
                         f"{len(set(names))} items; split it, so that each number stands beside its "
                         f"own (at most {MOST_CITED})"
                     )
-                elif not general and not _grounded(match, main, quoted, compares):
+                elif general or _grounded(match, main, quoted, compares):
+                    continue
+                elif known:
                     problems.append(_message(label, number, known, self.numbers))
+                else:
+                    bare.append(number)
         return problems
 
 
@@ -205,11 +217,6 @@ def _blank(match: re.Match[str]) -> str:
 def _message(
     label: str, number: str, names: Sequence[str], numbers: Mapping[str, Sequence[float]]
 ) -> str:
-    if not names:
-        return (
-            f"{label}: the number {number} has no source: cite the observation that has it "
-            "in the same sentence, e.g. [E1], or mark a rule of thumb with [rule]"
-        )
     have = "; ".join(
         f"{name}: {', '.join(f'{value:.6g}' for value in numbers.get(name, ())[:4]) or 'no number'}"
         for name in names

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Model = TypeVar("Model", bound="BaseModel")
+_PLAINLY = {"missing": "is missing", "extra_forbidden": "no such field (see --help)"}
 
 
 def data_in(text: str) -> Any:
@@ -39,7 +40,11 @@ def _yaml(text: str) -> Any:
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
         reason = getattr(error, "problem", None) or clean(str(error)) or type(error).__name__
-        raise Refusal(f"the input is neither YAML nor JSON{line}: {reason}") from error
+        hint = "; a text with a colon or quotes in it stands on its own lines after `>-`"
+        scanned = isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError))
+        raise Refusal(
+            f"the input is neither YAML nor JSON{line}: {reason}{hint if scanned else ''}"
+        ) from error
 
 
 def parse(model: type[Model], data: Any, what: str) -> Model:
@@ -68,5 +73,6 @@ def validation_lines(error: ValidationError, prefix: str = "") -> str:
         ):
             continue
         where = ".".join(f"#{part + 1}" if isinstance(part, int) else part for part in place)
-        lines.append(f"- {prefix}{where or 'the input'}: {clean(item['msg'])}")
+        said = _PLAINLY.get(item["type"]) or clean(item["msg"])
+        lines.append(f"- {prefix}{where or 'the input'}: {said}")
     return "\n".join(lines)

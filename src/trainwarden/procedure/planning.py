@@ -96,7 +96,10 @@ def _moment_complaints(
     if when.time is not None and when.time > now + FARTHEST:
         problems.append("evaluate_after: that time is more than a year away, which is never")
     if when.step is not None and reached is not None and when.step <= reached:
-        problems.append(f"evaluate_after: step {when.step} is past (the run is at {reached})")
+        problems.append(
+            f"evaluate_after: step {when.step} is past (the run is at {reached}); give a later "
+            "one, or a time where the run is to go back"
+        )
     elif when.time is None and when.step is not None and when.step > (total or when.step):
         problems.append(
             f"evaluate_after: step {when.step} is never reached, the run ends at {total}; "
