@@ -10,7 +10,7 @@ import pytest
 
 from support.hooks import Project, project
 from trainwarden.guard import record
-from trainwarden.guard.transcript import LATE, UNKNOWN, exposures
+from trainwarden.guard.transcript import LATE, UNKNOWN, exposures, unjudged
 
 
 @pytest.fixture
@@ -43,6 +43,33 @@ def used(tool: str, result: Any, error: bool = False, **asked: Any) -> list[dict
         {"type": "assistant", "cwd": "/", "message": {"role": "assistant", "content": [call]}},
         {"type": "user", "message": {"role": "user", "content": [answer]}},
     ]
+
+
+def test_a_call_that_no_guard_judged_is_found(run: Project) -> None:
+    begin, before = used("Bash", "begun", command="begin"), used("Read", "x", file_path="before")
+    judged, passed = used("Read", "x", file_path="a.py"), used("Read", "x", file_path="b.py")
+    refused = used("Read", "PreToolUse:Read hook error", error=True, file_path="c.py")
+    planned = used("TodoWrite", "x", todos="")
+    beside = used("Read", "x", file_path="d.py")
+    begin[0]["message"]["id"] = beside[0]["message"]["id"] = "m1"
+    passed[0]["message"]["id"] = "m2"
+    one = session(run)
+    use = begin[0]["message"]["content"][0]["id"]
+    record.append(str(run.root), run.client, "opened", session=one.session, tool_use=use)
+    use = judged[0]["message"]["content"][0]["id"]
+    record.append(str(run.root), run.client, "began", tool_use=use)
+
+    def missed(*entries: dict[str, Any]) -> list[str]:
+        path = run.root.parent / "c.jsonl"
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+        return unjudged(one, {"transcript_path": str(path)}, run.client)
+
+    fine = [*before, *begin, *beside, *judged, *refused, *planned]
+    assert missed(*fine) == []
+    assert missed(*fine, passed[0]) == []
+    assert missed(*fine, *passed) == ["Read"]
+    assert missed(*passed) == []
+    assert unjudged(one, {"transcript_path": "/not/there"}, run.client) == []
 
 
 def attached(content: Any) -> dict[str, Any]:

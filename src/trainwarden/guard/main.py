@@ -142,10 +142,14 @@ def look_back(call: Call) -> None:
     A failure here is recorded and the call goes on: gate 1 will not say that it was guarded.
     """
     try:
-        from trainwarden.guard.transcript import exposures
+        from trainwarden.guard.transcript import exposures, unjudged
 
         for session in call.held or []:
             if session.next == 1:
+                passed_by = unjudged(session, call.data, call.client)
+                if passed_by:
+                    why = f"it did not run for {len(passed_by)} calls: {', '.join(passed_by[:9])}"
+                    call.note("failed", where="before gate 1", why=why)
                 for what in exposures(session, call.data, call.client):
                     call.note("seen", what=what, session=session.session)
     except BaseException as error:

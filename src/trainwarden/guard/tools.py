@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trainwarden.guard.record import Open
 
 REVIEWER = "trainwarden:quality-reviewer"
-_PLANNING = frozenset(
+PLANNING = frozenset(
     "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet AskUserQuestion EnterPlanMode"
     " ExitPlanMode ToolSearch StructuredOutput SendUserMessage".split()
 )
@@ -105,7 +105,7 @@ def _early(
     tool: str, given: dict[str, Any], ground: Ground, plugin: str, reviewer: bool
 ) -> str | None:
     """Before gate 1 nothing passes but what is known to read code and config only."""
-    if tool in _PLANNING:
+    if tool in PLANNING:
         return None
     if tool == "Bash":
         from trainwarden.guard import early
@@ -170,11 +170,13 @@ def _glob(given: dict[str, Any], ground: Ground) -> str | None:
     while plain < len(parts) - 1 and not any(sign in parts[plain] for sign in "*?[{!"):
         plain += 1
     below = "/".join(parts[:plain])
-    base = ground.full(str(given.get("path") or "."))
-    base = ("/" + below.lstrip("/")) if pattern[:1] == "/" else f"{base}/{below}"
+    base = ground.real(str(given.get("path") or "."))
+    base = ("/" + below.lstrip("/")) if pattern[:1] == "/" else f"{base}/{below}".rstrip("/")
     globs = spread("/".join(parts[plain:]))
     if any(ending(glob) == "" for glob in globs):
-        return "a glob is to name one kind of code or config, as in **/*.py"
+        if ground.unsearched(base, [], names=True):
+            return "a glob is to name one kind of code or config, as in **/*.py"
+        return None
     return ground.unsearched(base, globs, names=True)
 
 
@@ -187,7 +189,7 @@ def _observing(
         from trainwarden.guard.shell import Odd, parse
 
         try:
-            parsed = parse(str(given.get("command") or ""))
+            parsed = parse(str(given.get("command") or ""), variables=True)
         except Odd as odd:
             return f"the command has {odd}, so what it does is not plain: type it out, in parts"
         return commands.refusal(parsed, ground, plugin, reviewer)
@@ -199,7 +201,7 @@ def _observing(
         return f"what {tool} does is not known"
     if tool.startswith("mcp__"):
         return _mcp(tool)
-    if reviewer and tool not in READING and tool not in _PLANNING:
+    if reviewer and tool not in READING and tool not in PLANNING:
         return "a reviewer reads with Read, Grep, Glob and read-only Bash"
     return None
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from trainwarden.guard import prompts, record
 from trainwarden.guard.shell import parse
-from trainwarden.guard.tools import runtime_calls
+from trainwarden.guard.tools import PLANNING, runtime_calls
 
 MOST = 32 * 2**20
 """Bytes of a conversation that are searched, from its end."""
@@ -62,6 +62,39 @@ def exposures(session: record.Open, data: dict[str, Any], client: str) -> list[s
     logs = _log_lines(session)
     found = [*_from_prompts(session, logs, client), *_from_conversation(session, logs, data)]
     return [what for what in dict.fromkeys(found) if what not in known]
+
+
+def unjudged(session: record.Open, data: dict[str, Any], client: str) -> list[str]:
+    """The tools of calls that passed since the session was opened here and that no guard judged.
+
+    A guard that could not even start leaves nothing but this gap between the conversation and
+    its record.
+    """
+    events = record.events(session.root, client)
+    opening = (e for e in events if e["event"] == "opened" and e.get("session") == session.session)
+    opened = next(opening, {}).get("tool_use")
+    judged = {event.get("tool_use") for event in events if event["event"] == "began"}
+    path = str(data.get("transcript_path") or "")
+    if not opened or not os.path.isfile(path):
+        return []
+    calls: dict[str, str] | None = None
+    message, found = None, []
+    for entry in _entries(path):
+        said = entry.get("message")
+        here = said.get("id") if isinstance(said, dict) else None
+        for part in _parts(entry):
+            name, use = str(part.get("name")), part.get("id")
+            if part.get("type") == "tool_use" and use == opened:
+                calls, message = {}, here
+            elif calls is None:
+                continue
+            elif part.get("type") == "tool_use":
+                # What was called in the same breath may have run before there was a session.
+                if use not in judged and name not in PLANNING and (here is None or here != message):
+                    calls[str(use)] = name
+            elif part.get("type") == "tool_result" and not _kept_back(part):
+                found += [calls.pop(str(part.get("tool_use_id")), "")]
+    return [name for name in found if name]
 
 
 def told(session: record.Open, prompt: str, folders: list[str]) -> list[str]:
