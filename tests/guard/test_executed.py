@@ -35,6 +35,9 @@ SPICE = [
     "find", "-exec cat train.log ;", "-name", "-o", "git show", "git diff", "echo", "tee x",
     "$(cat train.log)", "`cat train.log`", "$'", '$"', "${x}", "xargs cat", "> x", ">x", "&>x",
     "cd outputs", "cd ..", "test -f", "head", "awk", "{print}", '{print > "x"}', "getline",
+    "for f in *.log; do", "for f in rm; do", "; done", "until", "while", "do", "then", "!", "if",
+    "$f", '"$f"', "LC_ALL=C", "PAGER=cat", "-exec cat {} +", "-exec rm {} ;", "*.py", "configs/*",
+    "*s/*.yaml", "{train.py,train.log}", "~/", "ls -R", "-o -type f", "rg --files", "rm", "tee",
 ]  # fmt: skip
 _LEFT_ALONE = """
 kill reboot shutdown mount sysctl apt pip conda install crontab hostname date ssh scp curl wget

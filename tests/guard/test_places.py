@@ -37,6 +37,15 @@ def test_kinds_by_name(name: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [("eval.yaml", "config"), ("metrics.yaml", "config"), ("llama.json", "config"),
+     ("results.yaml", ""), ("trainer_state.json", ""), ("train.log", ""), ("x.csv", "")],
+)  # fmt: skip
+def test_kinds_in_a_folder_of_configs(name: str, expected: str) -> None:
+    assert kind(name, beside=True) == expected
+
+
+@pytest.mark.parametrize(
     "name",
     ["checkpoint-500", "epoch=3-step=9.ckpt", "model.safetensors", "global_step100", "a.pt"],
 )
@@ -119,6 +128,28 @@ def test_a_folder_of_config_alone_is_searched_whole(tmp_path: Path) -> None:
     assert ground.unsearched("configs", []) is not None
     assert ground.unsearched("configs", ["*.yaml"]) is None
     assert ground.unsearched("configs", ["*.yaml", "*.log"]) is not None
+
+
+def test_the_config_of_a_downloaded_model_is_read(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    ground = Ground(str(project.root), str(project.root), "", [project.open()])
+    model = tmp_path / "hub" / "models--a--b"
+    snapshot = model / "snapshots" / "0a1b"
+    snapshot.mkdir(parents=True)
+    (model / "blobs").mkdir()
+    for name in ("config.json", "README.md", "trainer_state.json"):
+        (model / "blobs" / f"digest-{name[:3]}").write_text("{}")
+        (snapshot / name).symlink_to(f"../../blobs/digest-{name[:3]}")
+    (snapshot / "away.yaml").symlink_to(project.root / "train.log")
+    (snapshot / "model-00001-of-2.safetensors").write_text("x")
+    assert ground.unseen(f"{snapshot}/config.json") is None
+    assert ground.unlisted(str(snapshot)) is None
+    for name in ("README.md", "trainer_state.json", "away.yaml", "../../../other.json"):
+        assert ground.unseen(f"{snapshot}/{name}") is not None
+    held = project.open()
+    held.evidence = [str(model)]
+    ground = Ground(str(project.root), str(project.root), "", [held])
+    assert ground.unseen(f"{snapshot}/config.json") is not None
 
 
 def test_the_client_may_jot_down_in_its_own_folder(

@@ -162,6 +162,41 @@ find . -name '*.log'
 find outputs
 find . -newer train.py
 find . -name '*.py' -o -name '*.log'
+find . -name '*.py' -o -type f
+find . \( -name '*.py' \) -o -type f
+find . ! \( -name '*.py' \)
+find . -not -name '*.py' -o -name '*.py'
+find . -maxdepth 1
+find outputs -type f
+cat *
+cat *.yaml
+cat *.log
+cat outputs/*
+cat *s/*.yaml
+cat configs/**
+cat con*/*.lo?
+cat {train.py,train.log}
+cat {{train.py,train.log},x}
+cat ~/../../{P}/train.log
+cat ~root/.bashrc
+head -n 3 */*.yaml
+grep lr *
+grep -r lr *
+ls *
+ls outputs/*
+ls w*
+sed -n 5p *.py
+tac *.py
+ls -R outputs
+rg --files
+rg --files outputs
+git remote add x y
+git -C outputs log
+git -C {E} log --oneline
+until false; do cat train.log; done
+for f in train.log; do cat config.yaml; done
+LC_ALL=C cat train.log
+LC_ALL=C cat config.yaml
 find . -name '*.py' -exec cat train.log \;
 find . -name '*.py' -delete
 find . -not -name '*.py'
@@ -525,6 +560,66 @@ echo "$(kill 17)"
 cat <(kill 17)
 cat train.log | sh
 cat <<EOF | bash
+until false; do kill 17; done
+until kill 17; do sleep 1; done
+while true; do python train.py; done
+if true; then rm train.log; fi
+if true; then echo x; else rm train.log; fi
+if false; then echo x; elif rm train.log; then echo y; fi
+! kill 17
+for PATH in {E}; do cat train.log; done
+for path in {E}; do cat train.log; done
+for IFS in a; do cat train.log; done
+for f in 17; do kill 17; done
+for f in *.py; do python $f; done
+for f in a; do $f; done
+for f in a; do echo x > $f; done
+for f in a; do echo x; done > config.yaml
+for f in a; do > config.yaml; done
+for f in config.yaml; do tee $f; done
+for f in a; do cd {E}; done
+until true; do trainwarden collect; done
+for f in a b; kill 17
+for f in -delete; do find . $f; done
+select f in a; do cat $f; done
+case x in x) kill 17;; esac
+LC_ALL=C kill 17
+LC_ALL=C trainwarden collect
+PATH=/x cat train.log
+LD_PRELOAD=/x cat train.log
+GIT_PAGER=sh git log
+PAGER=cat rm train.log
+GIT_EXTERNAL_DIFF=sh git diff
+LC_ALL=$X kill 17
+LC_ALL=C do kill 17
+$X
+$X train.log
+kill $X
+find . $X
+sort $X
+git log $X
+kubectl $X
+ssh $X cat train.log
+ssh host "kill $X"
+ssh host 'kill $X'
+sed -n "$X" train.log
+awk "$X" train.log
+tee $X
+cd $X
+echo x > $X
+echo x > "$HOME/x"
+echo x 2> $X
+xargs $X
+timeout 5 $X
+env $X
+test -v $X
+[ $X -eq 1 ]
+printf $X
+echo ${X}
+echo $((X))
+echo "${X:=y}"
+find . -exec rm {} +
+find . -exec sort -o {} {} \;
 for p in 17; do kill $p; done
 (kill 17)
 { kill 17; }
@@ -615,6 +710,28 @@ jq '.optimizer.params.lr' configs/ds_config.json
 git status
 git log --oneline -5
 git log --oneline -n 5
+git log --oneline -- configs
+git -C {P} status
+git -C {P} log --oneline -3
+git remote -v
+cat configs/*.yaml
+cat con*/*.yaml
+cat {P}/configs/*
+cat configs/{base.yaml,ds_config.json}
+cat {train,src/model}.py
+head -n 5 *.py
+ls *.py configs/*.yaml
+ls -la configs/*
+ls -R configs
+grep -n lr configs/*.yaml train.py
+wc -l src/*.py
+find configs
+find configs -type f
+find . -name '*.py' -o -name '*.sh'
+find . -type f \( -name '*.yaml' -o -name '*.py' \) -not -path './x/*'
+rg --files src
+rg --files -g '*.py'
+sleep 0
 git show HEAD:train.py
 git diff -- train.py
 git branch --show-current
@@ -757,6 +874,25 @@ git status --short
 git -C {P} log -3
 bash -c 'tail -3 train.log | cut -c1-80'
 find outputs -name '*.json' | xargs ls -l
+find . -name '*.log' -exec tail -n 5 {} \;
+find . -name '*.log' -exec grep -l loss {} +
+squeue -u $USER
+echo $CUDA_VISIBLE_DEVICES "$HOME"
+tail -n 5 $HOME/train.log
+ls "$PWD/outputs"
+ssh node1 'squeue -u $USER'
+tail -n 1 outputs/{notes,other}.yaml
+for f in *.log; do echo "$f"; tail -n 2 $f; done
+for f in outputs/*; do ls -ld "$f" 2>/dev/null; done | head
+until grep -q loss train.log; do sleep 30; done; echo there
+while ! grep -q loss train.log; do sleep 5; done
+if grep -q nan train.log; then echo nan; else echo fine; fi
+! grep -q nan train.log
+LC_ALL=C sort train.log
+TZ=UTC date
+GIT_PAGER=cat git log -1
+CUDA_VISIBLE_DEVICES=0 nvidia-smi
+tar tf x.tar
 find outputs -name '*.json' -print0 | xargs -0 wc -c
 echo "exit $?"
 grep 'x$' train.log
@@ -779,6 +915,8 @@ ALLOWED_LATE_TEXTS = (
     "cat > /tmp/trainwarden-test-fresh.yaml <<'EOF'\nstatus: HEALTHY\nEOF\n",
     "trainwarden resources <<'EOF' && trainwarden status\nreasoning: x\nEOF",
     "trainwarden compare \\\n  --json",
+    "until grep -q loss train.log\ndo\n  sleep 5\ndone",
+    "for f in *.log\ndo\n  tail -n 1 $f\ndone",
 )
 
 REFUSED_REVIEWER_BASH = r"""

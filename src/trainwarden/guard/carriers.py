@@ -76,6 +76,8 @@ def _ssh(argv: list[str], depth: int) -> str | None:
         if word not in ("-o", "-p", "-i", "-l", "-q", "-T", "-t", "-n", "-x"):
             return f"ssh {word}"
         at += 2 if word in ("-o", "-p", "-i", "-l") else 1
+    if argv[at + 1 : at + 2] == ["--"]:
+        at += 1
     if len(argv) < at + 2:
         return "ssh without a command"
     return _text(" ".join(argv[at + 1 :]), depth)
@@ -93,7 +95,7 @@ def _bash(argv: list[str], depth: int) -> str | None:
 def _text(text: str, depth: int) -> str | None:
     """Why a command line given to another shell does more than read."""
     try:
-        commands = parse(text)
+        commands = parse(text, variables=True)
     except Odd as odd:
         return f"{odd} in a command in a command"
     for one in commands:
@@ -134,7 +136,7 @@ def _xargs(argv: list[str], depth: int) -> str | None:  # noqa: ARG001
         elif word not in ("-0", "-r", "-t") and word[:2] not in ("-n", "-P", "-I", "-L"):
             return f"xargs {word}"
         at += 1
-    if at < len(argv) and argv[at] in PLAIN:
+    if at == len(argv) or argv[at] in PLAIN:
         return None
     return "xargs with another command than cat, grep, head, tail, wc and the like"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trainwarden.guard import runtime
+from trainwarden.guard import flow, runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ PLAIN = frozenset(
     " lsblk lspci lsusb lsmod seq expr od hexdump strings ps pgrep pstree pidof pwdx"
     " vmstat iostat mpstat netstat grep egrep fgrep zcat bzcat xzcat column jq base64 numfmt"
     " bc which type whereis printenv getconf locale tty gpustat numastat ibstat ibstatus"
-    " ibv_devinfo squeue sinfo sacct sstat sprio sshare bjobs bhist bpeek qstat pbsnodes".split()
+    " ibv_devinfo squeue sinfo sacct sstat sprio sshare sreport seff bjobs bhist bpeek qstat"
+    " last getent nslookup ipcs zgrep zstdcat lz4cat".split()
 )
 """No option or operand of these writes, runs or changes anything."""
 WITHOUT = {
@@ -32,6 +33,7 @@ WITHOUT = {
     "ss": ("KD", ("--k", "--di")),
     "sar": ("o", ("--o",)),
     "pidstat": ("e", ("--e",)),
+    "pbsnodes": ("cdmoNOrR", ("--",)),
     "rg": ("", ("--pre", "--hostname-bin")),
     "dmesg": ("cCDEn", ("--cl", "--rea", "--cons")),
     "journalctl": (
@@ -64,8 +66,10 @@ ONLY = {
     "pip": "list freeze check show",
     "uv pip": "list freeze show check",
     "conda": "list info",
+    "conda env": "list",
     "aws s3": "ls",
     "gsutil": "ls du",
+    "gcloud storage": "ls du",
     "helm": "list status history get",
     "amd-smi": "list static metric monitor process version topology",
     "dcgmi": "dmon discovery topo",
@@ -75,9 +79,31 @@ ONLY = {
     "command": "-v",
     "ulimit": "-a",
     "ip": "a addr link",
+    "taskset": "-p -cp -pc",
+    "chrt": "-p",
+    "numactl": "-H --hardware -s --show",
+    "ethtool": "-S -i -k -g",
+    "crontab": "-l",
+    "unzip": "-l",
+    "wandb": "--version",
+    "ping": "-c",
 }
 """What must follow."""
-EXACT = {"python": 2, "nvcc": 2, "ulimit": 2, "ip": 2, "command": 3}
+EXACT = {
+    "python": 2,
+    "nvcc": 2,
+    "ulimit": 2,
+    "ip": 2,
+    "command": 3,
+    "taskset": 3,
+    "chrt": 3,
+    "numactl": 2,
+    "ethtool": 3,
+    "crontab": 2,
+    "unzip": 3,
+    "wandb": 2,
+    "ping": 4,
+}
 """How many words there may be at most."""
 ALIKE = {
     "podman": "docker",
@@ -89,11 +115,15 @@ ALIKE = {
     "mawk": "awk",
     "sh": "bash",
     "mamba": "conda",
+    "xz": "gzip",
+    "zstd": "gzip",
+    "bzip2": "gzip",
+    "iotop": "top",
 }
 ALONE = frozenset(("env", "mount", "rocm-smi", "gpustat", "export", "hostname", "amd-smi"))
 SINGLE = frozenset(
     "sed awk find uniq xxd top gzip gunzip fuser hostname date kill nvidia-smi rocm-smi tmux printf"
-    " test [".split()
+    " test [ tar".split()
 )
 """They have a rule each."""
 CARRIERS = frozenset("curl kubectl docker ssh bash timeout time sudo xargs".split())
@@ -105,11 +135,16 @@ _LESS = 4
 def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool) -> str | None:
     """Why a command line does more than read; None where it only reads."""
     for number, one in enumerate(commands):
-        reason = _redirects(one, ground) or words_of(one)
+        bare = flow.bare(one)
+        reason = _redirects(one, ground) or words_of(bare)
         if reason:
             return reason
-        argv = one.argv
-        if runtime.is_runtime(argv[0], plugin):
+        if not bare.words:
+            continue
+        argv = bare.argv
+        if bare is not one and argv[0] != "git":
+            reason = simple(argv)
+        elif runtime.is_runtime(argv[0], plugin):
             reason = runtime.refusal(one, ground, early=False, reviewer=reviewer)
         elif argv[0] == "cd":
             reason = _cd(argv, ground, number, commands)
@@ -140,16 +175,22 @@ def _redirects(one: Simple, ground: Ground) -> str | None:
 
 def words_of(one: Simple) -> str | None:
     """Why the words of a command are not plain; None where they are."""
+    if not one.words:
+        return None
     name = one.words[0]
     if name.marks.strip("'"):
         return "a command whose name the shell works out"
+    if name.text in PLAIN:
+        return None
     for word in one.words[1:]:
+        if "$" in word.marks:
+            return f"a variable for {name.text}: write what it stands for"
         if "{" in word.marks and ("," in word.text or ".." in word.text):
             return "braces: write the names out, or quote them"
         if name.text in _EXACTLY or name.text.endswith("/trainwarden"):
             if word.marks.strip("'{"):
                 return f"a word of {name.text} that the shell works out: write it out, or quote it"
-        elif "*" in word.marks and name.text not in PLAIN and word.text[:1] in "*?[-":
+        elif "*" in word.marks and word.text[:1] in "*?[-":
             return f"a glob that {name.text} may take for an option: quote it, or name files"
     return None
 

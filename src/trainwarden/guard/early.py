@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainwarden.guard import runtime
+from trainwarden.guard.expansion import expand
 from trainwarden.guard.places import of_type, spread
 
 TYPE_CHECKING = False
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from trainwarden.guard.places import Ground
     from trainwarden.guard.shell import Simple
 
-_WORDS = frozenset("echo true false pwd whoami uname id nproc which type".split())
+_WORDS = frozenset("echo true false pwd whoami uname id nproc which type sleep".split())
 _READERS = {
     "cat": ("AbEnstTuv", "", ()),
     "head": ("qv", "nc", ()),
@@ -34,7 +35,15 @@ _GREP = (
 _RG = (
     "nilcvwFSUo",
     "ABCmegt",
-    ("--glob", "--type", "--no-heading", "--line-number", "--files-with-matches", "--color"),
+    (
+        "--glob",
+        "--type",
+        "--no-heading",
+        "--line-number",
+        "--files-with-matches",
+        "--color",
+        "--files",
+    ),
 )
 _SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
 
@@ -42,7 +51,7 @@ _SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
 def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool) -> str | None:
     """Why a command line must not run before gate 1; None where it may."""
     for place, one in enumerate(commands):
-        reason = _plain(one, ground)
+        reason = expand(one, ground) or _plain(one, ground)
         if reason:
             return reason
         argv = one.argv
@@ -142,7 +151,7 @@ def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
         return f"{argv[0]} with these options"
     given, paths = found
     names = [name for name, _ in given]
-    if "e" not in names:
+    if "e" not in names and "--files" not in names:
         paths = paths[1:]
     deep = is_rg or "r" in names or "--recursive" in names
     if not deep or (is_rg and not paths and piped):
@@ -164,14 +173,14 @@ def _grep(argv: list[str], ground: Ground, piped: bool) -> str | None:
 
 
 def _ls(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
-    found = _sorted_out(argv, "1aAFpdlhtrS", "", ("--color",))
+    found = _sorted_out(argv, "1aAFpdlhtrSR", "", ("--color",))
     if found is None:
         return "ls with these options"
-    told = any(name in "lhtrS" for name, _ in found[0] if name)
+    told = any(name in "lhtrSR" for name, _ in found[0] if name)
     for path in found[1] or ["."]:
         reason = ground.unlisted(path)
         if told and not reason and ground.unsearched(path, []):
-            reason = f"sizes and times in {path} tell of the run: plain `ls` shows names"
+            reason = f"{path} holds more than code and config: plain `ls` shows names"
         if reason:
             return reason
     return None
@@ -188,23 +197,29 @@ def _find(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
     at = 1
     while at < len(argv) and argv[at][:1] not in ("-", "!", "("):
         at += 1
-    paths, names, negated = argv[1:at] or ["."], [], False
+    paths, negated = argv[1:at] or ["."], False
+    ways: list[list[str]] = [[]]  # the names of each alternative: one of none shows everything
     while at < len(argv):
         word, value = argv[at], argv[at + 1] if at + 1 < len(argv) else ""
+        at += 1
         if word in ("-not", "!"):
+            if value == "(":
+                return "find with a negated group"
             negated = True
-            at += 1
             continue
-        if word in ("-name", "-iname"):
-            names += [] if negated else spread(value)
-        elif word not in ("-type", "-maxdepth", "-mindepth", "-path") and word != "-print":
+        if word in ("-o", "-or"):
+            ways.append([])
+        elif word in ("-name", "-iname"):
+            ways[-1] += [] if negated else spread(value)
+        elif word not in ("-type", "-maxdepth", "-mindepth", "-path", "-print", "-a", "(", ")"):
             return f"find with {word}"
         negated = False
-        at += 1 if word == "-print" else 2
-    if not names:
-        return "find without -name of code or config, as in -name '*.py'"
+        at += 0 if word in ("-print", "-o", "-or", "-a", "(", ")") else 1
+    names = [name for way in ways for name in way] if all(ways) else []
     for path in paths:
         reason = ground.unsearched(path, names, names=True)
+        if reason and not names:
+            return "find without -name of code or config, as in -name '*.py'"
         if reason:
             return reason
     return None
@@ -212,9 +227,15 @@ def _find(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
 
 def _git(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
     rest = argv[2:] if argv[1:2] == ["--no-pager"] else argv[1:]
+    if rest[:1] == ["-C"] and rest[1:] and ground.real(rest[1]) == ground.project:
+        if ground.real(".") != ground.project:
+            return "git -C from another folder than the project's own"
+        rest = rest[2:]
     command, rest = (rest[0], rest[1:]) if rest else ("", [])
-    if command in ("status", "branch", "rev-parse", "ls-files", "log"):
+    if command in ("status", "branch", "rev-parse", "ls-files", "log", "remote"):
         known = _GIT[command]
+        if command == "log" and "--" in rest:
+            rest = rest[: rest.index("--")]
         for word in rest:
             name = word.partition("=")[0]
             if name not in known and not (command == "log" and word.lstrip("-").isdigit()):
@@ -243,6 +264,7 @@ _GIT = {
     "branch": ("--show-current", "-a", "-v", "--list"),
     "rev-parse": ("HEAD", "--show-toplevel", "--short", "--abbrev-ref", "--is-inside-work-tree"),
     "ls-files": (),
+    "remote": ("-v",),
     "log": ("--oneline", "--decorate", "--graph", "--all", "--format", "--pretty", "-n", "HEAD"),
     "diff": ("--cached", "--staged", "--no-color"),
 }

@@ -32,6 +32,8 @@ RESULT_WORDS = frozenset(
     "metrics metric results result state states history summary score scores loss losses progress"
     " log logs status output outputs events eval evals benchmark benchmarks report".split()
 )
+CONFIG_FOLDERS = frozenset("conf confs config configs cfg cfgs recipes".split())
+_NEVER_CONFIG = frozenset("result results state states history summary score scores".split())
 RESULT_FOLDERS = frozenset(
     "wandb mlruns mlflow runs outputs output checkpoints checkpoint ckpts ckpt logs log tb tb_logs"
     " tensorboard tensorboard_logs lightning_logs results multirun artifacts slurm_logs events"
@@ -50,8 +52,11 @@ _MOST = 1_500
 """Entries of a folder that are looked through before it counts as unknown."""
 
 
-def kind(name: str) -> str:
-    """`code`, `config` or "" (anything else: a log, an output, not known), by a file's name."""
+def kind(name: str, *, beside: bool = False) -> str:
+    """`code`, `config` or "" (anything else: a log, an output, not known), by a file's name.
+
+    `beside`: it lies in a folder of configs, where one for evaluation, say, may be as well.
+    """
     name = name.lower()
     stem, ending = os.path.splitext(name)
     if ending in CODE or ending == ".pyc":
@@ -59,6 +64,8 @@ def kind(name: str) -> str:
     if name in NAMES or stem in ("dockerfile", "containerfile", "makefile"):
         return "config"
     words = set(stem.replace("-", "_").replace(".", "_").replace(" ", "_").split("_"))
+    if beside and ending in (*SETTINGS, ".json"):
+        return "" if words & _NEVER_CONFIG else "config"
     if ending in SETTINGS:
         return "config" if words & CONFIG_WORDS or not words & RESULT_WORDS else ""
     if ending == ".json":
@@ -161,7 +168,20 @@ class Ground:
                 return f"{path} is no file of the project"
         if real in self.config and not os.path.isdir(real) and self._may_be_config(real):
             return None
+        if self._is_of_hub(full, real):
+            return self._by_inode(path, real)
         return self._by_place(path, real) or self._by_inode(path, real)
+
+    def _is_of_hub(self, full: str, real: str) -> bool:
+        """Whether it is a downloaded model's config or code, whose text may lie under a digest."""
+        place = resolve(os.path.dirname(full))
+        model, snapshots, _ = place.partition("/snapshots/")
+        if not snapshots or not os.path.basename(model).startswith("models--"):
+            return False
+        near = inside(real, place) or inside(real, model + "/blobs")
+        name = os.path.basename(full)
+        named = kind(name) and not name.lower().endswith((".md", ".rst"))
+        return bool(named) and near and not (inside(real, self.project) or self.is_evidence(real))
 
     def _may_be_config(self, real: str) -> bool:
         """Whether what was named as a job's config is none of its logs and results."""
@@ -181,7 +201,7 @@ class Ground:
         return None
 
     def _by_place(self, path: str, real: str) -> str | None:
-        known = kind(os.path.basename(real))
+        known = self._kind(real)
         for home in self.homes:
             if inside(real, home):
                 return self._by_gate(path, real[len(home) + 1 :])
@@ -201,6 +221,11 @@ class Ground:
                     return f"{path} lies in a folder of results"
                 return None
         return f"{path} lies outside of the project"
+
+    def _kind(self, real: str) -> str:
+        below = real[len(self.project) :] if inside(real, self.project) else ""
+        folders = below.lower().split("/")[1:-1]
+        return kind(os.path.basename(real), beside=not CONFIG_FOLDERS.isdisjoint(folders))
 
     def unnamed(self, path: str) -> str | None:
         """Why a file cannot be named as a job's config before gate 1; None where it can."""
@@ -241,6 +266,8 @@ class Ground:
         real = self.real(path)
         if not os.path.isdir(real):
             return self.unseen(path)
+        if self._is_of_hub(f"{real}/config.json", f"{real}/config.json"):
+            return None
         reason = self._by_folder(path, real)
         if reason:
             return reason
@@ -303,7 +330,7 @@ class Ground:
                             if name not in _TOOLS:
                                 left.append((entry.path, tells or of_results))
                         elif not kinds or os.path.splitext(name)[1] in kinds:
-                            known = kind(name)
+                            known = self._kind(entry.path)
                             fine = known == "code" or (known and not tells)
                             if not fine or entry.stat().st_nlink > 1:
                                 return False

@@ -25,7 +25,7 @@ class Word:
     def __init__(self, text: str, marks: str) -> None:
         self.text = text
         self.marks = marks
-        """Of `*` a glob, `~` a home folder, `{` a brace, `?` the last exit code, `'` quotes."""
+        """Of `*` a glob, `~` a home, `{` a brace, `$` a variable, `?` the last exit code, `'` quotes."""
 
 
 class Redirect:
@@ -65,20 +65,21 @@ class Simple:
         return [word.text for word in self.words]
 
 
-def parse(text: str) -> list[Simple]:
-    """The simple commands of a command line. Raises Odd."""
+def parse(text: str, *, variables: bool = False) -> list[Simple]:
+    """The simple commands of a command line; with `variables`, `$NAME` is a mark. Raises Odd."""
     if "\0" in text:
         raise Odd("a NUL character")
     if len(text) > LONGEST:
         raise Odd(f"more than {LONGEST} characters")
-    return _Reader(text).read()
+    return _Reader(text, variables).read()
 
 
 class _Reader:
     """One pass over the text, a character at a time."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: bool) -> None:
         self.text = text
+        self.variables = variables
         self.end = len(text)
         self.at = 0
         self.done: list[Simple] = []
@@ -228,6 +229,8 @@ class _Reader:
             elif sign == "$":
                 if after == "?":
                     self._add("", "?")
+                elif self.variables and _starts_name(after):
+                    self._add("", "$")
                 elif after not in _AFTER_DOLLAR_QUOTED:
                     raise Odd(_dollar(after))
             inner.append(sign)
@@ -251,8 +254,8 @@ class _Reader:
         if after == "?":
             self._add("0", "?")
             self.at += 2
-        elif not after or after in _AFTER_DOLLAR:
-            self._add("$")
+        elif not after or after in _AFTER_DOLLAR or (self.variables and _starts_name(after)):
+            self._add("$", "$" if _starts_name(after) else "")
             self.at += 1
         else:
             raise Odd(_dollar(after))
@@ -318,6 +321,10 @@ class _Reader:
         if self.text[self.at : self.at + 1] in ("!", "(", "&", ">", "<"):
             raise Odd("an unusual redirection")
         self.redirect = (fd, operator)
+
+
+def _starts_name(sign: str) -> bool:
+    return sign == "_" or (sign.isalpha() and sign.isascii())
 
 
 def _dollar(after: str) -> str:

@@ -30,10 +30,28 @@ _FIND = frozenset(
 
 
 def _find(argv: list[str]) -> str | None:
-    for word in argv[1:]:
-        if word[:1] == "-" and word not in _FIND and not word[1:2].isdigit():
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        at += 1
+        if word == "-exec":
+            at = _after_exec(argv, at)
+            if at < 0:
+                return "find -exec with another command than cat, grep, head, tail, wc and the like"
+        elif word[:1] == "-" and word not in _FIND and not word[1:2].isdigit():
             return f"find with {word}"
     return None
+
+
+def _after_exec(argv: list[str], at: int) -> int:
+    """The position after what `-exec` runs, where that only reads; -1 elsewhere."""
+    from trainwarden.guard.commands import PLAIN
+
+    if at < len(argv) and argv[at] in PLAIN:
+        for stop in range(at, len(argv)):
+            if argv[stop] == ";" or (argv[stop] == "+" and argv[stop - 1] == "{}"):
+                return stop + 1
+    return -1
 
 
 def _uniq(argv: list[str]) -> str | None:
@@ -64,6 +82,13 @@ def _gzip(argv: list[str]) -> str | None:
     letters = "".join(word[1:] for word in argv[1:] if word[:1] == "-")
     fine = "c" in letters and all(letter in "cdkqv" for letter in letters)
     return None if fine else f"{argv[0]} without -c"
+
+
+def _tar(argv: list[str]) -> str | None:
+    letters = argv[1].lstrip("-") if argv[1:] else ""
+    lists = "t" in letters and set(letters) <= set("tvzjJf")
+    fine = lists and not any(word[:1] == "-" for word in argv[2:])
+    return None if fine else "tar with more than -tvf of an archive"
 
 
 def _fuser(argv: list[str]) -> str | None:
@@ -191,6 +216,7 @@ JUDGES = {
     "gzip": _gzip,
     "gunzip": _gzip,
     "fuser": _fuser,
+    "tar": _tar,
     "hostname": _hostname,
     "date": _date,
     "kill": _kill,

@@ -22,7 +22,7 @@ def foreign(name: str, plugin: str, folders: Iterable[str]) -> str | None:
     """
     short = name[len(OWN) :]
     if not name.startswith(OWN) or not short.replace("-", "a").isalnum():
-        return f"the skill {name} is not trainwarden's"
+        return f"{name} is no skill of trainwarden's: {OWN}training-monitor is how they are named"
     own = (f"{plugin}/skills/{short}/SKILL.md", f"{plugin}/commands/{short}.md")
     if not any(map(os.path.isfile, own)):
         return f"trainwarden has no skill {short}"
