@@ -25,7 +25,7 @@ class Word:
     def __init__(self, text: str, marks: str) -> None:
         self.text = text
         self.marks = marks
-        """Of `*` a glob, `~` a home, `{` a brace, `$` a variable, `?` the last exit code, `'` quotes."""
+        """Of `*` a glob, `~` a home, `{` a brace, `$` a variable, `?` the exit code, `'` quotes."""
 
 
 class Redirect:
