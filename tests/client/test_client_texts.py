@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from support import claude
 from support.claude import ROOT, Client, Script, bash, call, say
 
 STEPS = {
@@ -35,9 +34,9 @@ def typed() -> list[str]:
 
 
 def test_the_inputs_shown_need_no_leave_of_the_user(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client,
 ) -> None:
-    monkeypatch.setattr(claude, "TOOLS", "Read")
+    client.tools = "Read"
     calls = typed()
 
     def main() -> Script:

@@ -40,6 +40,10 @@ def check_whole(watcher: Watcher) -> None:
 def test_from_the_slash_command_to_gate_9(
     client: Client, watcher: Watcher, background: bool
 ) -> None:
+    """In one turn with no leave given by the user beyond what the skill brings for that turn."""
+    if not background:
+        client.tools = "Read"
+
     def main() -> Script:
         yield call("Skill", skill="trainwarden:training-monitor")
         yield from watcher.watch(background)

@@ -337,6 +337,8 @@ class Client:
     """None where it is installed in the client's configuration."""
     path: Sequence[str] = (f"{sys.base_prefix}/bin", "/usr/bin", "/bin")
     """Has a Python and no trainwarden: that comes from the plugin's own `bin`."""
+    tools: str = TOOLS
+    """What the user has allowed beforehand."""
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[str] | None = None
 
@@ -386,7 +388,7 @@ class Client:
             command = [
                 *(program, "-p"),
                 *(("--plugin-dir", str(self.plugin)) if self.plugin else ()),
-                *("--model", MODEL, "--allowedTools", TOOLS),
+                *("--model", MODEL, "--allowedTools", self.tools),
                 *("--output-format", "stream-json", "--verbose", "--include-hook-events"),
                 *arguments,
             ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ Part = Generator[Turn, Asked, Asked]
 
 
 def typed(command: str, data: Any) -> str:
-    """A command with its input, as a model types it."""
-    return f"{command} <<'EOF'\n{json.dumps(data, indent=1)}\nEOF"
+    """A command with its input, as a model types it: the client asks before braces with quotes."""
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000)
+    return f"{command} <<'EOF'\n{text}EOF"
 
 
 def leave() -> Turn:
