@@ -13,9 +13,11 @@ from support.answers import begin, predictions, walk_to
 from support.guarded import AGENT, passed, reviewer
 from trainwarden.guard import record
 from trainwarden.procedure import witness as module
+from trainwarden.procedure.aside import collected_before
 from trainwarden.procedure.client import Client
 from trainwarden.procedure.session import Session
 from trainwarden.procedure.witness import Witness, _ticket
+from trainwarden.records.job import Job
 
 ME = Client("client-1")
 
@@ -167,6 +169,48 @@ def test_predictions_after_a_session_that_was_given_up_say_what_it_had_read(
     live(tmp_path, "predict", again)
     (told,) = again.predict(predictions()).content["seen_before"]
     assert told.startswith(f"what session {session.header.session} collected")
+
+
+def test_predictions_of_what_another_session_of_the_client_has_just_read(tmp_path: Path) -> None:
+    def through(session: Session) -> Session:
+        live(tmp_path, "predict", session)
+        session.predict(predictions())
+        live(tmp_path, "collect", session)
+        session.collect()
+        return session
+
+    def told(job: Job) -> list[str]:
+        again = begin(tmp_path, job, take_over="any", witness=live(tmp_path, "begin"))
+        live(tmp_path, "predict", again)
+        seen: list[str] = again.predict(predictions()).content["seen_before"]
+        return seen
+
+    first = opened(tmp_path)
+    through(first)
+    what = f"what session {first.header.session} collected"
+    other = first.job.model_copy(update={"id": "other"})
+    assert told(other) == [f"{what} from the same log for job {first.job.id}"]
+    assert told(other.model_copy(update={"id": "third", "logs": ()})) == []
+
+
+def test_a_session_that_ended_is_history_unless_its_log_says_no_more(tmp_path: Path) -> None:
+    session = walk_to(opened(tmp_path), "summary")
+    session.finish()
+    sessions = [session.header.session]
+    (said,) = collected_before(session.store, session.job, sessions)
+    assert said.endswith("collected, and the log has not grown since")
+    with Path(session.job.logs[0]).open("a") as log:
+        log.write("step 5000 loss=1.0\n")
+    assert collected_before(session.store, session.job, sessions) == []
+
+
+def test_a_root_that_the_guard_does_not_watch(tmp_path: Path) -> None:
+    session = opened(tmp_path)
+    witness = live(tmp_path, "predict", session)
+    witness.client = Client(ME.session, tmp_path)
+    assert witness.objection(session.header.session) == ""
+    witness.client = Client(ME.session, tmp_path / "elsewhere")
+    assert "the guard watches" in witness.objection(session.header.session)
 
 
 def test_a_call_that_was_never_judged_to_its_end(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from trainwarden.errors import Refusal
 from trainwarden.files import sweep
@@ -14,7 +14,7 @@ from trainwarden.procedure.ledger import Ledger, next_step
 from trainwarden.procedure.seals import load_session, verify
 from trainwarden.procedure.state import StateStore
 from trainwarden.records.job import Job
-from trainwarden.records.session import STEPS
+from trainwarden.records.session import STEPS, SessionRecord
 from trainwarden.records.state import JobState
 
 TakeOver = Literal["no", "own", "any"]
@@ -78,14 +78,35 @@ def settle_open(
     return set_aside(store, job, now, note), [note]
 
 
-def collected_in_vain(store: StateStore, job: str, sessions: Iterable[str]) -> list[str]:
-    """Which of these sessions of a job read its evidence and never came to an end."""
+def collected_before(store: StateStore, job: Job, sessions: Iterable[str]) -> list[str]:
+    """What these sessions had read of a job before it was predicted, in words.
+
+    A session that came to its end is history, unless its log has nothing new to tell since.
+    """
     told = []
     for name in sessions:
         try:
             record = load_session(store.logs / name)
         except Refusal:
             continue
-        if record.header.job.id == job and next_step(record)[0] <= len(STEPS):
-            told.append(f"what session {name} collected, which was set aside unfinished")
+        header, what = record.header, f"what session {name} collected"
+        if header.job.id != job.id:
+            if set(header.job.logs) & set(job.logs):
+                told.append(f"{what} from the same log for job {header.job.id}")
+        elif next_step(record)[0] <= len(STEPS):
+            told.append(f"{what}, which was set aside unfinished")
+        elif _says_no_more(record):
+            told.append(f"{what}, and the log has not grown since")
     return told
+
+
+def _says_no_more(record: SessionRecord) -> bool:
+    """Whether the logs that a session read end where it had read them."""
+    found = [gate.content.get("positions") for gate in record.gates if gate.name == "collect"]
+    read: dict[str, Any] = (found[-1] if found else None) or {}
+    try:
+        return bool(read) and all(
+            Path(log).stat().st_size <= position["offset"] for log, position in read.items()
+        )
+    except (OSError, KeyError, TypeError):
+        return False

@@ -11,7 +11,7 @@ from trainwarden.errors import Refusal
 from trainwarden.evidence.base import Source, utc_now
 from trainwarden.files import make_folder
 from trainwarden.procedure import auditing, domains, duties, foresight, holding, machine, planning
-from trainwarden.procedure.aside import TakeOver, collected_in_vain, settle_open
+from trainwarden.procedure.aside import TakeOver, collected_before, settle_open
 from trainwarden.procedure.beginning import (
     due_hypotheses,
     new_folder,
@@ -143,7 +143,7 @@ class Session(CaseFile):
         if self.in_client and self.witness:
             content["seen_before"] = [
                 *self.witness.seen(self.header.session),
-                *collected_in_vain(self.store, self.job.id, self.witness.collected()),
+                *collected_before(self.store, self.job, self.witness.collected()),
             ]
         return self._seal("predict", content)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwarden.evidence.config_facts import flatten
+from trainwarden.guard.places import tells_of_results
 from trainwarden.procedure.beginning import read_config
 from trainwarden.records.job import Job
 
@@ -43,6 +44,7 @@ def evidence(job: Job, root: Path) -> list[str]:
     logs = [Path(log) for log in job.logs]
     bases = list(dict.fromkeys([root, *(log.parent for log in logs), *_beside(job.config)]))
     found = [*logs, *(log.parent for log in logs)]
+    found += [Path(path) for path in (job.config,) if path and tells_of_results(path)]
     found += [base / name for base in bases for name in TRACKERS if (base / name).is_dir()]
     for said in _said(config):
         found += [base / said for base in (root, *_beside(job.config))]
@@ -52,7 +54,8 @@ def evidence(job: Job, root: Path) -> list[str]:
 
 def readable(job: Job) -> list[str]:
     """Absolute paths that may be read before gate 1: the config, the model's folder."""
-    named = [path for path in (job.config, job.model) if path and Path(path).is_absolute()]
+    config = job.config if job.config and not tells_of_results(job.config) else None
+    named = [path for path in (config, job.model) if path and Path(path).is_absolute()]
     return [str(path) for path in dict.fromkeys(_both(map(Path, named)))]
 
 

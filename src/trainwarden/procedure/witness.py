@@ -91,6 +91,9 @@ class Witness:
             return "sealed outside of Claude Code, in which the session was opened"
         if not self.client.session:
             return "the client does not tell which session it is"
+        watched = self.client.project
+        if watched is not None and watched.resolve() != self.root.resolve():
+            return f"the guard watches {watched}, not {self.root}"
         if not self.live:
             return "the guard saw no call of this command: `trainwarden doctor` finds out why"
         if not self.told:
