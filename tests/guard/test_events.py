@@ -151,9 +151,16 @@ def test_a_skill_counts_once_the_client_loaded_it_for_the_main_agent(run: Projec
 def test_a_skill_that_the_user_calls_counts_where_it_is_there(run: Project) -> None:
     plugin = run.hook.parents[3]
     there = sorted(path.parent.name for path in plugin.glob("skills/*/SKILL.md"))
+    run.begin(next=4)
     for name in (*there, "no-such-skill"):
         run.hear("UserPromptSubmit", prompt=f"/trainwarden:{name} now")
     assert [event["name"] for event in run.events("skill")] == there
+
+
+def test_a_skill_that_begins_no_watch_leaves_nothing_in_a_project(run: Project) -> None:
+    run.hear("UserPromptSubmit", prompt="/trainwarden:monitor-doctor")
+    loaded(run, tool_response={"commandName": "trainwarden:experiment-planning"})
+    assert not (run.root / "monitoring-logs").exists()
 
 
 def test_a_skill_of_another_by_its_name_does_not_count(run: Project) -> None:

@@ -284,6 +284,19 @@ def test_any_python_since_3_8_will_do(run: Project, python: Path) -> None:
     assert run.events("failed") == []
 
 
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parts[-3])
+def test_an_older_python_is_told_of_once(run: Project, python: Path) -> None:
+    if int(python.parts[-3].split(".")[1]) >= 8:
+        pytest.skip("new enough")
+    run.python = str(python)
+    run.begin()
+    said = run.call("Read", file_path=str(run.root / "train.log"))
+    assert (said.code, said.out, said.err) == (0, "", "")
+    said = run.hear("SessionStart", source="startup")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("trainwarden: python3 on PATH is older")
+
+
 def test_the_client_is_told_to_start_it_for_every_event_it_answers() -> None:
     hooks = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
     assert set(hooks) == {*HANDLERS, "PreToolUse"}

@@ -202,6 +202,8 @@ def skill(heard: Heard) -> None:
 
 def _loaded(heard: Heard, name: str) -> None:
     """Note a skill if it was the plugin's own, and not another one by its name."""
+    if not heard.held and not name.endswith("-monitor"):
+        return  # what begins no watch leaves nothing in a project
     from trainwarden.guard.skills import foreign
 
     skills = os.path.join(heard.plugin, "skills")

@@ -23,8 +23,16 @@ def start() -> int:
     return main()
 
 
+def unable() -> int:
+    """Say once a client session, not at every call, that this Python is too old; the status."""
+    begins = b'"SessionStart"' in sys.stdin.buffer.read()
+    if begins:
+        sys.stderr.write("trainwarden: python3 on PATH is older than 3.8: nothing is guarded\n")
+    return int(begins)
+
+
 if __name__ == "__main__":
-    status = start()
+    status = start() if sys.version_info >= (3, 8) else unable()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
