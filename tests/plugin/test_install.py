@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import Client, Script, bash, executable, say
+from support.claude import Client, executable
+from support.model import Script, bash, say
 from trainwarden import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +108,7 @@ def test_installed_from_a_clone_its_first_command_works(
     project = tmp_path / "a project"
     project.mkdir()
     path = (str(bare), str(system))
-    client = Client(tmp_path / "a user", project, None, path, variables)
+    client = Client(tmp_path / "a user", project, None, path, environment=variables)
     user = User(client.home, os.pathsep.join(path))
     user.home.mkdir()
     user.claude("plugin", "marketplace", "add", clone)
