@@ -90,6 +90,11 @@ cd outputs && cat notes.yaml
 cd / && cat proc/loadavg
 cd - && cat train.log
 false && cd {P}; cat config.yaml
+ls .*
+grep -r lr .*
+cat src/..*
+find . -print -name '*.py'
+find . \( -type f -print \) -name '*.py'
 cd {P} | cat config.yaml
 pushd outputs; cat notes.yaml
 head -c 100 train.log
@@ -453,6 +458,18 @@ nvidia-smi -f config.yaml
 nvidia-smi -c 3
 nvidia-smi --filename=config.yaml -q
 rocm-smi --resetfans
+zstdcat x.zst -o train.log
+zstdcat --trace train.log x.zst
+lz4cat --rm x.lz4
+for y in 'a[$(kill 17)]'; do echo $x[$y]; done
+for y in 'a[$(kill 17)]'; do echo "$x[$y]"; done
+for f in train.log; do cat x > $f; done
+for f in train.log; do rm $f; done
+for f in x; do $f; done
+for path in x; do cat $path; done
+while kill 17; do sleep 1; done
+find . -exec env kill 17 \;
+find . -exec cat {} + -delete
 amd-smi metric --file train.log
 amd-smi metric --fi=train.log
 pmap -N outputs/x 17

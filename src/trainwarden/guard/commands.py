@@ -19,9 +19,10 @@ PLAIN = frozenset(
     " vmstat iostat mpstat netstat grep egrep fgrep zcat bzcat xzcat column jq base64 numfmt"
     " bc which type whereis printenv getconf locale tty gpustat numastat ibstat ibstatus"
     " ibv_devinfo squeue sinfo sacct sstat sprio sshare sreport seff bjobs bhist bpeek qstat"
-    " last getent nslookup ipcs zgrep zstdcat lz4cat".split()
+    " last getent nslookup ipcs zgrep".split()
 )
 """No option or operand of these writes, runs or changes anything."""
+_ANY = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WITHOUT = {
     "sort": ("o", ("--o", "--co")),
     "shuf": ("o", ("--o",)),
@@ -30,6 +31,8 @@ WITHOUT = {
     "file": ("Cm", ("--co", "--ma")),
     "lsof": ("D", ()),
     "pmap": ("nN", ("--create",)),
+    "zstdcat": (_ANY, ("--",)),
+    "lz4cat": (_ANY, ("--",)),
     "ss": ("KD", ("--k", "--di")),
     "sar": ("o", ("--o",)),
     "pidstat": ("e", ("--e",)),

@@ -197,11 +197,14 @@ def _find(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: 
     at = 1
     while at < len(argv) and argv[at][:1] not in ("-", "!", "("):
         at += 1
-    paths, negated = argv[1:at] or ["."], False
+    paths, negated, printed = argv[1:at] or ["."], False, False
     ways: list[list[str]] = [[]]  # the names of each alternative: one of none shows everything
     while at < len(argv):
         word, value = argv[at], argv[at + 1] if at + 1 < len(argv) else ""
         at += 1
+        if printed and word not in ("-o", "-or", ")"):
+            return "find with -print before its tests"
+        printed = word == "-print" or (printed and word == ")")
         if word in ("-not", "!"):
             if value == "(":
                 return "find with a negated group"

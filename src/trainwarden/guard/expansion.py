@@ -60,6 +60,9 @@ def _names(word: Word, ground: Ground) -> list[Word] | str:
         return [Word(text, "")]
     if text[:1] == "-" or "?" in text or "[" in text or "**" in text:
         return [word]
+    dotted = (part for part in text.split("/") if part[:1] == "." and "*" in part)
+    if any(_fits("..", part.split("*")) for part in dotted):
+        return [word]  # a shell may take the folder itself and the one above in
     found = _found(text, ground)
     for name in found:
         reason = ground.unlisted(name) if os.path.isdir(ground.full(name)) else ground.unseen(name)

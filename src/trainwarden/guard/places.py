@@ -65,7 +65,8 @@ def kind(name: str, *, beside: bool = False) -> str:
         return "config"
     words = set(stem.replace("-", "_").replace(".", "_").replace(" ", "_").split("_"))
     if beside and ending in (*SETTINGS, ".json"):
-        return "" if words & _NEVER_CONFIG else "config"
+        never = RESULT_WORDS - CONFIG_WORDS if ending == ".json" else _NEVER_CONFIG
+        return "" if words & never else "config"
     if ending in SETTINGS:
         return "config" if words & CONFIG_WORDS or not words & RESULT_WORDS else ""
     if ending == ".json":

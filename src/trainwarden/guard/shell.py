@@ -230,6 +230,7 @@ class _Reader:
                 if after == "?":
                     self._add("", "?")
                 elif self.variables and _starts_name(after):
+                    self._subscripts(at + 1)
                     self._add("", "$")
                 elif after not in _AFTER_DOLLAR_QUOTED:
                     raise Odd(_dollar(after))
@@ -249,12 +250,20 @@ class _Reader:
             self._add(after, "'")
         self.at += 2
 
+    def _subscripts(self, at: int) -> None:
+        """Refuse a subscript after a variable's name: zsh runs what is in it."""
+        while _starts_name(self.text[at : at + 1]) or self.text[at : at + 1].isdigit():
+            at += 1
+        if self.text[at : at + 1] == "[":
+            raise Odd("a subscript")
+
     def _dollar(self) -> None:
         after = self.text[self.at + 1 : self.at + 2]
         if after == "?":
             self._add("0", "?")
             self.at += 2
         elif not after or after in _AFTER_DOLLAR or (self.variables and _starts_name(after)):
+            self._subscripts(self.at + 1)
             self._add("$", "$" if _starts_name(after) else "")
             self.at += 1
         else:
