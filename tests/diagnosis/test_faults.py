@@ -428,6 +428,18 @@ def test_rl_truncation_comes_before_the_missing_signal() -> None:
     assert found["rl_zero_signal"].role is Role.CASCADE
 
 
+@pytest.mark.parametrize(
+    ("cut", "rise", "found"), [(0.88, 0.0, True), (0.88, 0.004, False), (0.3, 0.0, False)]
+)
+def test_rl_most_answers_cut_while_the_reward_stands_still(
+    cut: float, rise: float, found: bool
+) -> None:
+    rng = random.Random(7)
+    reward = [0.2 + rise * i + rng.gauss(0, 0.02) for i in range(60)]
+    told = rl(reward=reward, completions__clipped_ratio=[cut + rng.gauss(0, 0.02) for _ in reward])
+    assert ("rl_length" in told) is found
+
+
 def test_rl_length_collapse() -> None:
     lengths = [300.0] * 30 + [9.0 + 0.1 * math.sin(i) for i in range(30)]
     assert "rl_length" in rl(completions__mean_length=lengths)

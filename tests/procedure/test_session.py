@@ -126,7 +126,7 @@ def test_a_rejected_review_opens_a_second_revision_and_keeps_the_first(tmp_path:
 
 
 BAD_ASSESSMENTS: dict[str, tuple[dict[str, Any], str]] = {
-    "no reasoning": ({"reasoning": "fine"}, "no reasoning"),
+    "no reasoning": ({"reasoning": "fine"}, "five words or more"),
     "no citation": ({"reasoning": "The loss goes down as it ought to do."}, "cite at least one"),
     "no source": ({"expected": "It should fall to 1.2 by now or so."}, "no source"),
     "no progress": ({"progress": ()}, "progress must cite"),

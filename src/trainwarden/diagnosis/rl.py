@@ -11,6 +11,9 @@ from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Series
 from trainwarden.records.finding import Finding, Role, Severity
 
+MOST = 0.5
+LASTING = 20
+"""Values for which more than half of all answers are cut before that is more than a bad start."""
 _MARKS = ("reward", "advantage", "ep_rew", "completions/", "clip_ratio", "episode_return")
 
 
@@ -55,6 +58,10 @@ def detect_truncation(view: View) -> Iterator[Finding]:
             confidence=0.9,
         )
         return
+    mostly = _mostly_cut(view, clipped, reward)
+    if mostly is not None:
+        yield mostly
+        return
     found = course(length, "increase")
     if length is None or found is None or len(found.points) < 20 or found.early <= 0:
         return
@@ -76,6 +83,33 @@ def detect_truncation(view: View) -> Iterator[Finding]:
         meaning="A policy whose answers shrink or swell this far mostly games the reward's length.",
         alternatives=("A task that truly needs another length", "A broken end-of-text token"),
         first_action="Read completions from the beginning and from now side by side.",
+        evidence_type="inference",
+        confidence=0.65,
+    )
+
+
+def _mostly_cut(view: View, clipped: Series | None, reward: Series | None) -> Finding | None:
+    """More than half of the completions cut for long, while the reward does not rise."""
+    if clipped is None or reward is None:
+        return None
+    stretch, points = unbroken(clipped, lambda value: value >= MOST), even(reward)
+    if min(len(stretch), len(points)) < LASTING or moved(points) == 1:
+        return None
+    return Finding(
+        kind="rl_length",
+        severity=Severity.WARNING,
+        observations=(*view.cite(clipped.name, "last"), *view.cite(reward.name, "last"))
+        or view.cite_log(),
+        since_step=whole(stretch[0].step),
+        summary=f"{clipped.name} is {figure(stretch[-1].value)} and has long been {MOST:g} or "
+        f"more, while {reward.name} does not rise.",
+        meaning="Most answers end at the length limit, mostly before the part that is scored, so "
+        "that few groups have anything to tell apart.",
+        alternatives=(
+            "The task is too hard, and answers ramble",
+            "An end token that is not taken for one",
+        ),
+        first_action="Read a few completions; raise the completion limit before anything else.",
         evidence_type="inference",
         confidence=0.65,
     )

@@ -246,7 +246,7 @@ def _states(place: Place) -> Found:
     names = place.store.known()
     bad = [name for name in names if place.store.peek(name) is None]
     if not bad:
-        yield "ok", f"{len(names)} jobs are known, and all their states can be read"
+        yield "ok", f"{len(names)} known, one for each job, and all can be read"
     for name in bad:
         yield (
             "broken",

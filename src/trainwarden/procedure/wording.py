@@ -17,7 +17,7 @@ def substance(label: str, text: str) -> list[str]:
     """A complaint where a text is no sentence."""
     words = _WORD.findall(text)
     if len(words) < FEWEST_WORDS or len({word.lower() for word in words}) < 3:
-        return [f"{label}: say it in a sentence ({len(words)} words are no reasoning)"]
+        return [f"{label}: say it in a sentence of five words or more (this has {len(words)})"]
     return []
 
 
