@@ -29,7 +29,8 @@ from watched import COMMANDS, GPUS, METRICS, ROOT, Seen
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support import nvml
-from support.claude import Client, Run, Script, executable, say
+from support.claude import Client, Run, executable
+from support.model import Script, say
 from support.procs import processes
 
 LIMIT = 25_000

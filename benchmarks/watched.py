@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support import nvml  # noqa: E402
-from support.claude import Asked, Script, bash, call, say  # noqa: E402
+from support.model import Asked, Script, bash, call, say  # noqa: E402
 
 GPUS = 8
 METRICS = 20

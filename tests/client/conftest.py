@@ -14,9 +14,6 @@ import yaml
 from support.claude import ROOT, Client, executable
 from support.watcher import Watcher
 
-SECRET = "loss"
-"""Stands in every line of the log that a gate-1 analyst must not have seen."""
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _installed() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import ROOT, Client, Script, bash, broken_plugin, call, front_matter, say
+from support.claude import ROOT, Client, broken_plugin, front_matter
+from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
 

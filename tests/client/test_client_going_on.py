@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from support.claude import Client, Script, Turn, bash, call, front_matter, say
+from support.claude import Client, front_matter
+from support.model import Script, Turn, bash, call, say
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
 

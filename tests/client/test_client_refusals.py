@@ -8,8 +8,9 @@ import sys
 import threading
 from pathlib import Path
 
-from support.claude import Client, Result, Script, Turn, bash, call, front_matter, say
+from support.claude import Client, front_matter
 from support.cli import call as command
+from support.model import Result, Script, Turn, bash, call, say
 from support.procs import SLEEPER, processes
 from support.watcher import BEGIN, Watcher, leave
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from support.claude import Client, Script, bash, call, front_matter, say
+from support.claude import Client, front_matter
+from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave, typed
 from trainwarden.analysts.reviewer import BuiltinReviewer
 

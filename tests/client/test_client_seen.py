@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import Client, Script, bash, call, front_matter, say
+from support.claude import Client, front_matter
+from support.model import Script, bash, call, say
 from support.watcher import BEGIN, Watcher, leave
 from trainwarden.guard import record
 

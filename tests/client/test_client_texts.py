@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from support.claude import ROOT, Client, Script, bash, call, say
+from support.claude import ROOT, Client
+from support.model import Script, bash, call, say
 
 STEPS = {
     "1-predict": "predict",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import Client, Run, Script, bash, call, front_matter, say
+from support.claude import Client, Run, front_matter
 from support.cli import call as command
+from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
 

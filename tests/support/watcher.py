@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from support.claude import Asked, Script, Turn, bash, call, say
+from support.model import Asked, Script, Turn, bash, call, say
 from trainwarden.analysts.reviewer import BuiltinReviewer
 from trainwarden.analysts.rules import RulesAnalyst
 from trainwarden.procedure.session import Session
