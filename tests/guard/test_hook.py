@@ -160,6 +160,12 @@ def test_a_failure_where_another_client_watches_lets_pass(run: Project) -> None:
     assert run.call("Bash", **CALL).out == ""
 
 
+def test_an_open_session_with_an_odd_step_counts_as_before_gate_1(run: Project) -> None:
+    for step in ("1", None, [4]):
+        run.begin(next=step)
+        assert "abandon" in run.call("Read", file_path=str(run.root / "train.log")).why
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "no json"])
 def test_an_open_session_that_cannot_be_read_counts_as_before_gate_1(
     run: Project, text: str
@@ -191,6 +197,7 @@ def test_a_record_that_cannot_be_written_refuses_before_gate_1(run: Project) -> 
     assert json.loads(lost)["client"] == run.client
     run.begin(next=2)
     assert run.call("Bash", **CALL).out == ""
+    assert "observe" in run.call("Bash", command="kill 17").why
 
 
 def test_a_refusal_holds_where_it_cannot_be_recorded(run: Project) -> None:

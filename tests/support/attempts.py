@@ -180,6 +180,16 @@ cat outputs/*
 cat *s/*.yaml
 cat configs/**
 cat con*/*.lo?
+cat configs/*.yaml
+cat con*/*.yaml
+cat {P}/configs/*
+cat configs/{base.yaml,ds_config.json}
+cat {train,src/model}.py
+head -n 5 *.py
+ls *.py configs/*.yaml
+ls -la configs/*
+grep -n lr configs/*.yaml train.py
+wc -l src/*.py
 cat {train.py,train.log}
 cat {{train.py,train.log},x}
 cat ~/../../{P}/train.log
@@ -731,17 +741,7 @@ git log --oneline -- configs
 git -C {P} status
 git -C {P} log --oneline -3
 git remote -v
-cat configs/*.yaml
-cat con*/*.yaml
-cat {P}/configs/*
-cat configs/{base.yaml,ds_config.json}
-cat {train,src/model}.py
-head -n 5 *.py
-ls *.py configs/*.yaml
-ls -la configs/*
 ls -R configs
-grep -n lr configs/*.yaml train.py
-wc -l src/*.py
 find configs
 find configs -type f
 find . -name '*.py' -o -name '*.sh'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from trainwarden.guard import runtime
-from trainwarden.guard.expansion import expand
 from trainwarden.guard.places import of_type, spread
 
 TYPE_CHECKING = False
@@ -51,7 +50,7 @@ _SIGNS = {"*": "a glob", "~": "a home folder", "{": "a brace"}
 def refusal(commands: list[Simple], ground: Ground, plugin: str, reviewer: bool) -> str | None:
     """Why a command line must not run before gate 1; None where it may."""
     for place, one in enumerate(commands):
-        reason = expand(one, ground) or _plain(one, ground)
+        reason = _plain(one, ground)
         if reason:
             return reason
         argv = one.argv

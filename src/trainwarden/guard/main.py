@@ -57,7 +57,7 @@ def main() -> int:
             return 0
         data = loads(raw.decode("utf-8", "replace"))
         judged = data.get("hook_event_name") == "PreToolUse"
-        call.data, call.client = data, data.get("session_id") or call.client
+        call.data, call.client = data, str(data.get("session_id") or call.client)
         if judged:
             return say(denial(judge(call)))
         from trainwarden.guard.events import answer
@@ -79,11 +79,17 @@ def judge(call: Call) -> str | None:
         if call.data.get("tool_name") == "Bash":
             ticket(call, use, OPENING)
         return None
-    if call.held:
-        call.note("began", tool_use=use)
+    unwritten: OSError | None = None
+    try:
+        if call.held:
+            call.note("began", tool_use=use)
+    except OSError as error:  # judged all the same: a full disk is no leave to kill a run
+        unwritten = error
     from trainwarden.guard.tools import refusal
 
     why = call.refused = refusal(call.data, call.held, call.open_in_all, call.project, PLUGIN)
+    if unwritten:
+        raise unwritten
     if why:
         call.note("refused", tool_use=use, tool=str(call.data.get("tool_name")), why=why)
     else:
@@ -211,7 +217,7 @@ def before_gate_1(call: Call) -> bool:
             ]
         except BaseException:
             return True
-    return any(session.next == 1 for session in call.held)
+    return not all(isinstance(one.next, int) and one.next > 1 for one in call.held)
 
 
 def way_out(data: dict[str, Any]) -> bool:
