@@ -15,20 +15,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support import nvml  # noqa: E402
 from support.model import Asked, Script, bash, call, say  # noqa: E402
+from trainwarden.procedure.gates import TASKS  # noqa: E402
 
 GPUS = 8
 METRICS = 20
-TASKS = (
-    "Step 1: Setup + Predictions",
-    "Step 2: Collect Evidence",
-    "Step 3: Compare Predictions vs Actuals",
-    "Step 4: Analyze Metrics",
-    "Step 5: Check Resources",
-    "Step 6: Reviewer Audit",
-    "Step 7: Troubleshoot (if needed)",
-    "Step 8: Strategize",
-    "Step 9: Write State",
-)
 COMMANDS = (
     "predict", "collect", "compare", "assess", "resources", "review", "troubleshoot", "strategize",
     "finish",

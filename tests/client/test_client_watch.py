@@ -12,18 +12,7 @@ from support.cli import call as command
 from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
-
-TASKS = (
-    "Step 1: Setup + Predictions",
-    "Step 2: Collect Evidence",
-    "Step 3: Compare Predictions vs Actuals",
-    "Step 4: Analyze Metrics",
-    "Step 5: Check Resources",
-    "Step 6: Reviewer Audit",
-    "Step 7: Troubleshoot (if needed)",
-    "Step 8: Strategize",
-    "Step 9: Write State",
-)
+from trainwarden.procedure.gates import TASKS
 
 
 def check_whole(watcher: Watcher) -> None:
