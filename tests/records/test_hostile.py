@@ -12,10 +12,8 @@ from trainwarden.records.hostile import (
     MASK,
     clean,
     fence,
-    is_secret_name,
     mask,
     mask_command,
-    mask_mapping,
 )
 
 SECRET = "Zq9xW3vB7nM1kL5jH8gF"
@@ -125,8 +123,8 @@ def test_training_text_is_left_alone(text: str) -> None:
     "name",
     ["WANDB_API_KEY", "HF_TOKEN", "--api-key", "apiKey", "db.password", "hub_token", "token"],
 )
-def test_secret_names(name: str) -> None:
-    assert is_secret_name(name)
+def test_what_a_secret_name_holds_is_masked(name: str) -> None:
+    assert mask(f"{name}={SECRET}") == f"{name}={MASK}"
 
 
 @pytest.mark.parametrize(
@@ -142,39 +140,8 @@ def test_secret_names(name: str) -> None:
         "lr",
     ],
 )
-def test_names_that_are_no_secret(name: str) -> None:
-    assert not is_secret_name(name)
-
-
-def test_mappings_are_masked_by_name_and_by_shape_and_left_untouched() -> None:
-    config = {
-        "lr": 1e-4,
-        "wandb": {"api_key": SECRET, "project": "p"},
-        "hub": [{"hub_token": SECRET}, f"https://u:{SECRET}@h/x"],
-        "credentials": {"user": "u", "value": SECRET},
-        "password": 12345678,
-        "pad_token": "<pad>",
-        "max_new_tokens": 5,
-        "use_auth_token": True,
-        7: None,
-    }
-    shown = mask_mapping(config)
-    assert SECRET not in repr(shown)
-    assert "12345678" not in repr(shown)
-    assert config["wandb"] == {"api_key": SECRET, "project": "p"}
-    for key in ("lr", "pad_token", "max_new_tokens", "use_auth_token", 7):
-        assert shown[key] == config[key]
-    assert shown["wandb"]["project"] == "p"
-
-
-def test_mappings_that_contain_themselves_or_explode_end() -> None:
-    loop: dict[str, object] = {"lr": 1}
-    loop["again"] = loop
-    assert mask_mapping(loop)["lr"] == 1
-    wide: object = ["x"] * 10
-    for _ in range(12):
-        wide = [wide] * 10
-    assert len(repr(mask_mapping({"a": wide}, max_values=1_000))) < 20_000
+def test_what_other_names_hold_is_shown(name: str) -> None:
+    assert mask(f"{name}=word") == f"{name}=word"
 
 
 def test_commands_are_masked_argument_by_argument() -> None:
@@ -259,18 +226,6 @@ def test_no_text_closes_its_fence(text: str, label: str) -> None:
 @given(st.lists(TEXT, max_size=8))
 def test_any_command_can_be_masked(argv: list[str]) -> None:
     assert len(mask_command(argv)) == len(argv)
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats() | TEXT,
-        lambda x: st.lists(x) | st.dictionaries(TEXT, x),
-        max_leaves=20,
-    ),
-    TEXT,
-)
-def test_any_mapping_can_be_masked(value: object, key: str) -> None:
-    assert list(mask_mapping({key: value})) == [key]
 
 
 def test_colours_titles_and_hidden_characters_go_and_unclosed_sequences_hide_nothing() -> None:

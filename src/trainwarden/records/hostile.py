@@ -7,8 +7,7 @@ raises nothing, whatever the text holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 MASK = "[masked]"
 
@@ -104,11 +103,6 @@ def _secrecy(name: str) -> int:
     return 1 if _WEAK.search(words) and not _TEXT_TOKEN.search(words) else 0
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a variable, option or config key of this name is to be hidden."""
-    return _secrecy(name) > 0
-
-
 def _hides(secrecy: int, value: str) -> bool:
     if not secrecy or _EMPTY.fullmatch(value):
         return False
@@ -177,34 +171,6 @@ def mask(text: str) -> str:
     for pattern in _SHAPES:
         text = pattern.sub(_replace_shape, text)
     return _mask_named(text)
-
-
-def mask_mapping(mapping: Mapping[Any, Any], max_values: int = 100_000) -> dict[Any, Any]:
-    """A copy of a config or an environment with its secrets masked, by key and by shape.
-
-    At most 32 levels and `max_values` values deep, since a YAML file may refer to itself.
-    """
-    left = max_values
-
-    def copy(value: Any, secrecy: int, depth: int) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0 or depth > 32:
-            return "…"
-        if isinstance(value, Mapping):
-            if secrecy == 2 and value:
-                return MASK
-            return {key: copy(item, _secrecy(str(key)), depth + 1) for key, item in value.items()}
-        if isinstance(value, (list, tuple, set, frozenset)):
-            if secrecy == 2 and value:
-                return MASK
-            return [copy(item, secrecy, depth + 1) for item in value]
-        if isinstance(value, (str, bytes)):
-            text = value if isinstance(value, str) else value.decode("utf-8", "replace")
-            return MASK if _hides(secrecy, text) else mask(text)
-        return MASK if secrecy == 2 and not isinstance(value, (bool, type(None))) else value
-
-    return {key: copy(item, _secrecy(str(key)), 0) for key, item in mapping.items()}
 
 
 def mask_command(argv: Sequence[str]) -> list[str]:
