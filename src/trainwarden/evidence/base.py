@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Protocol
 
 from trainwarden.evidence.census import Census
 from trainwarden.metrics.reading import Reading
+from trainwarden.records.base import Scalar
 from trainwarden.records.job import Job
-from trainwarden.records.observation import SourceReport, Trust
+from trainwarden.records.observation import Observation, Place, SourceReport, Trust
 
 
 def utc_now() -> datetime:
@@ -58,3 +59,36 @@ class Source(Protocol):
     def read(self, target: Target) -> SourceReport:
         """Look once. Observations carry no ids yet; the collector numbers them."""
         ...
+
+
+def absent(source: Source, why: str) -> SourceReport:
+    """The report of a source that has nothing to look at."""
+    return SourceReport(source=source.name, trust=source.trust, status="absent", message=why)
+
+
+@dataclass
+class Look:
+    """One look of a source: what it saw, and what it could not see."""
+
+    source: str
+    trust: Trust
+    now: datetime
+    found: list[Observation] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def saw(
+        self, quantity: str, value: Scalar, unit: str | None, place: Place, **more: Any
+    ) -> None:
+        """Note an observation made now; `more` are further fields of `Observation`."""
+        self.found.append(
+            Observation(
+                quantity=quantity,
+                value=value,
+                unit=unit,
+                time=self.now,
+                source=self.source,
+                trust=self.trust,
+                place=place,
+                **more,
+            )
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from trainwarden.evidence.base import Target
+from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.gpu_probe import probe_gpus
 from trainwarden.evidence.gpu_processes import Owners, assignments
 from trainwarden.records.base import Scalar
@@ -101,12 +101,7 @@ class GpuSource:
     def read(self, target: Target) -> SourceReport:
         """Look once; every trouble is told in the report."""
         if not target.live:
-            return SourceReport(
-                source=self.name,
-                trust=self.trust,
-                status="absent",
-                message="a replay: this machine's GPUs are not those of the run",
-            )
+            return absent(self, "a replay: this machine's GPUs are not those of the run")
         found = probe_gpus()
         seen = list(self._observe(found, target)) if found["count"] is not None else []
         return SourceReport(

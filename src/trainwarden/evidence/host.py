@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainwarden.evidence.base import Target
-from trainwarden.records.observation import Observation, Place, SourceReport, Trust
+from trainwarden.evidence.base import Look, Target, absent
+from trainwarden.records.observation import Place, SourceReport, Trust
 
 UNLIMITED = 1 << 60
 """Bytes from which a version 1 memory limit stands for none."""
@@ -31,12 +30,7 @@ class HostSource:
     def read(self, target: Target) -> SourceReport:
         """Look once; what cannot be read is named in the report's message."""
         if not target.live:
-            return SourceReport(
-                source=self.name,
-                trust=self.trust,
-                status="absent",
-                message="a replay: this machine is not the run's",
-            )
+            return absent(self, "a replay: this machine is not the run's")
         begun = time.perf_counter()
         look = _Look(self.name, self.trust, target.now())
         self._memory(look)
@@ -163,14 +157,7 @@ class HostSource:
             return
 
 
-@dataclass
-class _Look:
-    source: str
-    trust: Trust
-    now: datetime
-    found: list[Observation] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
+class _Look(Look):
     def add(
         self,
         quantity: str,
@@ -181,19 +168,7 @@ class _Look:
         stat: str = "last",
         text: str | None = None,
     ) -> None:
-        self.found.append(
-            Observation(
-                quantity=quantity,
-                stat=stat,
-                value=value,
-                unit=unit,
-                time=self.now,
-                source=self.source,
-                trust=self.trust,
-                place=Place(api=api),
-                text=text,
-            )
-        )
+        self.saw(quantity, value, unit, Place(api=api), stat=stat, text=text)
 
 
 @dataclass(frozen=True)

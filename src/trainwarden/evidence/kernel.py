@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainwarden.evidence.base import Target
+from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.kernel_log import KernelEvent, parse_kernel_log
 from trainwarden.evidence.rows import unix_seconds
 from trainwarden.records.hostile import clean
@@ -68,12 +68,7 @@ class KernelSource:
         """Read the log without waiting; where it may not be read, say exactly why."""
         begun = time.perf_counter()
         if not target.live:
-            return SourceReport(
-                source=self.name,
-                trust=self.trust,
-                status="absent",
-                message="a replay: this machine's kernel says nothing of the run",
-            )
+            return absent(self, "a replay: this machine's kernel says nothing of the run")
         lines, origin, problems = self._lines()
         now = target.now().timestamp()
         readable = Observation(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from trainwarden import plugins
 from trainwarden.evidence import follow as following
-from trainwarden.evidence.base import Target
+from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.config import training_facts
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.names import canonical
@@ -159,12 +159,7 @@ class LogSource:
         """Follow every log, fill `target.readings`, and give what they show."""
         begun = time.monotonic()
         if not target.logs:
-            return SourceReport(
-                source=self.name,
-                trust=self.trust,
-                status="absent",
-                message="no log is known for this job: give --log",
-            )
+            return absent(self, "no log is known for this job: give --log")
         files = expand(target.logs)
         problems: list[str] = list(plugins.plugins().problems)
         remarks: list[str] = []

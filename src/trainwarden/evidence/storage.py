@@ -7,19 +7,17 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar
 
-from trainwarden.evidence.base import Target
+from trainwarden.evidence.base import Look, Target, absent
 from trainwarden.evidence.checkpoints import Checkpoint, Scan, scan
 from trainwarden.evidence.config import training_facts
 from trainwarden.evidence.rows import unix_seconds
 from trainwarden.records.hostile import clean
-from trainwarden.records.observation import Observation, Place, SourceReport, Trust
+from trainwarden.records.observation import Place, SourceReport, Trust
 
 SHORTEST_SPAN = 60.0
 """Seconds of history from which a disk's growth is told."""
@@ -35,12 +33,7 @@ class StorageSource:
     def read(self, target: Target) -> SourceReport:
         """Look once; a folder that cannot be read is named in the report's message."""
         if not target.live:
-            return SourceReport(
-                source=self.name,
-                trust=self.trust,
-                status="absent",
-                message="a replay: the run's disks are not looked at",
-            )
+            return absent(self, "a replay: the run's disks are not looked at")
         begun = time.perf_counter()
         folders = run_folders(target)
         look = _Look(self.name, self.trust, target.now())
@@ -174,14 +167,7 @@ def time_until_full(
     return free / -pace if pace < 0 else None
 
 
-@dataclass
-class _Look:
-    source: str
-    trust: Trust
-    now: datetime
-    found: list[Observation] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
+class _Look(Look):
     def add(
         self,
         quantity: str,
@@ -195,21 +181,9 @@ class _Look:
         api: str | None = None,
         step: int | None = None,
     ) -> None:
-        self.found.append(
-            Observation(
-                quantity=quantity,
-                stat=stat,
-                subject=_shown(subject),
-                value=value,
-                unit=unit,
-                step=step,
-                time=self.now,
-                source=self.source,
-                trust=self.trust,
-                place=Place(file=str(file) if file else None, api=api),
-                text=text,
-            )
-        )
+        place = Place(file=str(file) if file else None, api=api)
+        about = _shown(subject)
+        self.saw(quantity, value, unit, place, stat=stat, text=text, subject=about, step=step)
 
     def disks(
         self,
