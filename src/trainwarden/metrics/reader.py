@@ -33,6 +33,10 @@ _ZEROS = str.maketrans("123456789", "000000000")
 _TELLING = (*SECTION_WORDS, "step", "iter", "round", "exit", "signal", "return", "code", "cancel")
 """Words of lines that may matter though one like them did not, for their digits."""
 MAX_IGNORED = 5000
+MAX_PARTS = 20_000
+"""Records that may stand on one line, as bars without carriage returns do."""
+LONG, SHORT = 100_000, 4096
+"""So far a line, and what further stands on it, is searched for words."""
 _STREAK = 8
 """Lines of one shape in a row after which more are looked for at once."""
 _BATCH = 512
@@ -273,12 +277,12 @@ class LogReader:
             self._recorder.end_block()
             return
         if not self.use_templates or self._recorder.block or self._in_traceback:
-            self._parse(text, offset, 0)
+            self._parse(text, offset)
             return
         if (shape := text.translate(_ZEROS)) in self._ignored:
             return
         memory = self._memory
-        told = self._parse(text, offset, 0)
+        told = self._parse(text, offset)
         if memory.touched:
             self._ignored.clear()
             memory.touched = False
@@ -287,21 +291,39 @@ class LogReader:
                 self._ignored.clear()
             self._ignored.add(shape)
 
-    def _parse(self, text: str, offset: int, start: int) -> bool:
-        """Take a line from `start` on; whether it, or one like it, may say anything."""
-        low = text.lower() if len(text) < 100_000 else text[:100_000].lower()
+    def _parse(self, text: str, offset: int) -> bool:
+        """Take a line, however many records run together on it; whether it may say anything."""
+        parts: list[tuple[str, int]] = [(text, 0)]
+        told, taken = False, 0
+        while parts:
+            taken += 1
+            if taken > MAX_PARTS:
+                self.note(f"more than {MAX_PARTS} records on a line")
+                break
+            part, start = parts.pop()
+            more = self._part(part, start, offset)
+            told = told or more is None or bool(more)
+            parts += more or ()
+        return told
+
+    def _part(self, text: str, start: int, offset: int) -> list[tuple[str, int]] | None:
+        """Take a line from `start` on, up to where another record begins.
+
+        What is then to be taken, the first one last; None where that is nothing, but the line
+        says something.
+        """
+        reach = start + (SHORT if start else LONG)
+        low = text[start:reach].lower()
         tries = [parse for parse, hints in self._tries if not hints or _has(low, hints)]
-        prefix = strip(text[start:] if start else text)
+        prefix = strip(text[start:reach] if start else text)
         begin = start + prefix.start
         self._journal.at(prefix.time)
         if (
             _has(low, _GLUED_WORDS)
-            and (glued := _GLUED.search(text, begin + 1))
+            and (glued := _GLUED.search(text, begin + 1, max(begin + 1, reach)))
             and text[begin : glued.start()].strip(" |")
         ):
-            self._parse(text[: glued.start()], offset, start)
-            self._parse(text, offset, glued.start())
-            return True
+            return [(text, glued.start()), (text[: glued.start()], start)]
         line = Line(text, begin, offset, self._lines + 1, prefix.time, prefix.rank)
         marked = False
         row = self._row(line, tries)
@@ -310,13 +332,13 @@ class LogReader:
             for further in row.more:
                 self._accept(further, line, None, False)
             if row.rest is not None:
-                self._parse(text, offset, row.rest)
-                return True
+                return [(text, row.rest)]
         elif _has(low, SECTION_WORDS):
             self._recorder.heading(text[begin:])
         if row is None or row.key is None:
             marked = self._mark(line, low)
-        return row is not None or marked or prefix.time is not None or _has(low, _TELLING)
+        told = row is not None or marked or prefix.time is not None or _has(low, _TELLING)
+        return None if told else []
 
     def _row(self, line: Line, tries: list[Any]) -> Row | None:
         text, start = line.text, line.start

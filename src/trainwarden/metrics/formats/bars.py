@@ -35,6 +35,7 @@ _EVALUATION = re.compile(
 )
 _BYTES = re.compile(r"[kMG]?i?B/s")
 _SUFFIX = re.compile(r"[kMG]")
+_INK = re.compile(r"\S")
 _EPOCH_LABEL = re.compile(r"\b[Ee]poch:?\s*\[?(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?")
 
 
@@ -102,8 +103,8 @@ class Tqdm:
 
 
 def _rest(text: str, end: int) -> int | None:
-    rest = text[end:].lstrip()
-    return len(text) - len(rest) if rest else None
+    found = _INK.search(text, end)
+    return found.start() if found else None
 
 
 def _rate(text: str, start: int) -> list[Pair]:
