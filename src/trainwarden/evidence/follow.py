@@ -47,10 +47,12 @@ class Followed:
     """False where the time ran out before the end."""
     settled: bool = False
     """Whether the file had rested long enough for its last line to be taken as whole."""
+    over: bool = False
+    """Whether it had rested so long that nothing more is to be expected."""
 
     def reading(self) -> Reading:
         """What was read, a last line without an end included."""
-        self.reader.finish(complete=self.settled)
+        self.reader.finish(complete=self.settled, over=self.over)
         return self.reader.reading
 
 
@@ -165,6 +167,7 @@ def save(file: Path, followed: Followed) -> None:
         "version": CACHE_VERSION,
         "position": vars(followed.position),
         "settled": followed.settled,
+        "over": followed.over,
         "reader": followed.reader.to_state(),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -191,6 +194,7 @@ def load(file: Path, formats: Sequence[LineFormat] | None = None) -> Followed | 
             LogReader.from_state(data["reader"], formats),
             Position(**data["position"]),
             settled=bool(data["settled"]),
+            over=bool(data.get("over")),
         )
     except FileNotFoundError:
         return None

@@ -40,6 +40,8 @@ _RANK = re.compile(
 )
 SETTLED_SECONDS = 60.0
 """A file untouched for so long ends where it ends: its last line is taken as whole."""
+OVER_SECONDS = 1800.0
+"""For so long neither an evaluation nor a checkpoint holds a run up: it is over."""
 _TELLING = re.compile(r"loss|score|reward|length|clip|entropy|kl|norm|value|accuracy|ratio|frac")
 _IMPORTANT = ("exception", "killed", "signal", "exit_code", "interrupted", "error", "finished")
 
@@ -84,7 +86,7 @@ def read_log(path: Path) -> Reading:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder")
     followed = following.follow(path, None, formats())
-    followed.settled = time.time() - _modified(path) > 5.0
+    followed.settled = followed.over = time.time() - _modified(path) > 5.0
     return followed.reading()
 
 
@@ -227,6 +229,7 @@ class LogSource:
             )
         age = target.now().timestamp() - _modified(path)
         followed.settled = age > SETTLED_SECONDS or not target.live
+        followed.over = age > OVER_SECONDS and target.live
         if file is not None:
             try:
                 following.save(file, followed)

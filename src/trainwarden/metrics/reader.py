@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from trainwarden.metrics.ending import CHANCE, by_chance
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import Line, Row
 from trainwarden.metrics.formats.markers import mark
@@ -33,6 +34,8 @@ _ZEROS = str.maketrans("123456789", "000000000")
 _TELLING = (*SECTION_WORDS, "step", "iter", "round", "exit", "signal", "return", "code", "cancel")
 """Words of lines that may matter though one like them did not, for their digits."""
 MAX_IGNORED = 5000
+SELF_CLOSING = frozenset({"hf-dict"})
+"""Formats that print a summary where the run ends as it should."""
 MAX_PARTS = 20_000
 """Records that may stand on one line, as bars without carriage returns do."""
 LONG, SHORT = 100_000, 4096
@@ -79,6 +82,7 @@ class LogReader:
         self._last: Any = None
         """What the last line had in common with others of its shape."""
         self._suspicious = True
+        self._over = False
         self._snapshot: LogReader | None = None
 
     # Reading -----------------------------------------------------------------------------------
@@ -101,12 +105,15 @@ class LogReader:
             self._offset += len(self._held)
             self._held = b""
 
-    def finish(self, complete: bool = False) -> None:
+    def finish(self, complete: bool = False, over: bool = False) -> None:
         """Look at a last line without an end as well, for `reading` only: more may come.
 
-        Its last number may be cut short and is left out unless the file is `complete`.
+        Its last number may be cut short and is left out unless the file is `complete`. Where it
+        is `over`, nothing having been written for long, a run that stopped where runs end is
+        taken as finished though nothing says so.
         """
         other = self._copy()
+        other._over = over
         if self._held and not self._skipping:
             text = self._held.decode("latin-1")
             other._journal.lines([text], other._offset + len(text) + 1)
@@ -385,7 +392,9 @@ class LogReader:
         elif found.kind == "resume":
             recorder.tracker.resuming = True
         elif found.kind == "finished" and (step >= 0 or len(recorder.tracker.columns)):
-            recorder.ending.finished(step)
+            recorder.ending.finished(step, found.sure)
+        elif found.kind == "checkpoint_saved":
+            recorder.ending.pause()
         text = body if len(body) < 2000 else body[:1000] + " … " + body[-900:]
         self._journal.event(
             Event(
@@ -414,12 +423,25 @@ class LogReader:
             return "interrupted" if ending.fatal == "interrupted" else "crashed"
         if ending.finish:
             return "finished"
-        if tracker.arrived:
+        if tracker.arrived or (self._over and self._stopped_where_runs_end()):
             return "finished"
+        if self._lines + bool(self._held) <= 1 and tracker.rows <= 1:
+            return "unknown"  # one line tells of no course
         if self._journal.format in {"csv", "table"}:
             tested = tracker.rows == tracker.test_rows > 0
             return "finished" if tested else "unknown"
         return "running" if tracker.rows or tracker.current >= 0 else "unknown"
+
+    def _stopped_where_runs_end(self) -> bool:
+        tracker = self._recorder.tracker
+        if self._journal.format in SELF_CLOSING or self._memory.get("headerless"):
+            return False
+        rate = tracker.columns.named().get("learning_rate")
+        rates = None
+        if rate is not None and rate.maximum is not None and rate.last is not None:
+            rates = (rate.maximum.value, rate.last.value)
+        rows, stride = tracker.rows, tracker.stride
+        return by_chance(self._recorder.ending, rows, tracker.printed, stride, rates) <= CHANCE
 
     def _reading(self) -> Reading:
         tracker = self._recorder.tracker

@@ -21,7 +21,7 @@ _SECTION = re.compile(
     r"|Running evaluation|Evaluating|Validating))\b"
 )
 SECTION_WORDS = ("training", "epoch", "eval", "predict", "validating")
-_CLOSING = frozenset({"hf-dict", "jsonl"})
+_CLOSING = frozenset({"hf-dict", "jsonl", "dll"})
 MAX_BLOCK = 500
 MAX_BINDINGS = 400
 
@@ -94,6 +94,8 @@ class Recorder:
             for pair in row.pairs:
                 if pair.name in {"total_steps", "max_steps"} and pair.value > 0:
                     self.tracker.stated_total = pair.value
+                elif pair.name == "total_epochs" and not self.tracker.total_epochs:
+                    self.tracker.total_epochs = pair.value
 
     def end_block(self) -> None:
         """A record of several lines is complete."""
@@ -206,6 +208,7 @@ class Recorder:
         if self.ending.fatal is not None or self.ending.finish:
             for x in steps:
                 self.ending.went_on(x)
+        self.ending.paused = False
         return True
 
     def _slowly(
@@ -240,6 +243,7 @@ class Recorder:
         for index, append, factor in binding.values if moved else binding.evaluated:
             append((x, numbers[index] * factor, offset))
         if row.phase in {"eval", "summary"}:
+            self.ending.pause()
             return
         if row.kind != "bar":
             tracker.rows += 1

@@ -69,6 +69,8 @@ class Tracker:
     epoch: float | None = None
     first_epoch: float | None = None
     total_epochs: float | None = None
+    epochs_done: float = 0.0
+    """How many epochs were summed up, or stand for steps."""
     epoch_steps: float | None = None
     runs: int = 0
     resuming: bool = False
@@ -128,6 +130,8 @@ class Tracker:
         if logger.rank != rank:
             return None
         logger.rows += 1
+        if row.phase == "summary" and epoch is not None:
+            self._epoch_done(epoch)
         if row.phase in {"eval", "summary"}:
             return self._here(epoch)
         if not self.explicit and self.main_bar:
@@ -140,6 +144,7 @@ class Tracker:
             if logger.epoch is not None and epoch < logger.epoch:
                 self._restart(epoch)
             logger.epoch = epoch
+            self._epoch_done(epoch)
             if epoch >= self.current:
                 self._advance(epoch, epoch)
                 return epoch
@@ -174,6 +179,9 @@ class Tracker:
             self.total_epochs = epochs
         if (steps := places.get("epoch_steps")) is not None and steps > 0:
             self.epoch_steps = steps
+
+    def _epoch_done(self, epoch: float) -> None:
+        self.epochs_done = epoch + (1.0 if self.first_epoch == 0 else 0.0)
 
     def _advance(self, x: float, printed: float) -> None:
         self.current, self.printed = x, printed
@@ -239,6 +247,7 @@ class Tracker:
     def _restart(self, step: float) -> None:
         self.runs = max(1, self.runs) + 1
         self.restarted_at = step
+        self.epochs_done = 0.0
         self.current = self.printed = step
 
     def _beside_bar(self, logger: Logger) -> float:
@@ -343,9 +352,17 @@ class Tracker:
     def arrived(self) -> bool:
         """Whether the last step that was planned was reached; counted from 0, it is one less."""
         total, step = self.total_steps, self.last_step
+        if self.total_epochs and self.epochs_done >= self.total_epochs:
+            return True
         if total is None or step is None or total <= 0:
             return False
         return step >= total or (self.least == 0 and self.explicit and step == total - 1)
+
+    @property
+    def stride(self) -> float:
+        """Steps between two rows of the logger that prints most."""
+        most = max(self.loggers.values(), key=lambda logger: logger.rows, default=None)
+        return (most.stride or 1.0) if most is not None else 1.0
 
     def copy(self) -> Tracker:
         """An independent copy."""

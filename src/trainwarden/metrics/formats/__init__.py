@@ -8,6 +8,7 @@ from trainwarden.metrics.formats.base import Line, LineFormat, Pair, Row
 from trainwarden.metrics.formats.blocks import Block
 from trainwarden.metrics.formats.boosting import Boosting
 from trainwarden.metrics.formats.dicts import PrintedDict
+from trainwarden.metrics.formats.dll import DLLogger
 from trainwarden.metrics.formats.jsonl import JsonLines
 from trainwarden.metrics.formats.mllog import MLLog
 from trainwarden.metrics.formats.pairs import Pairs
@@ -20,6 +21,16 @@ __all__ = ["Line", "LineFormat", "Pair", "Row", "builtin_formats"]
 def builtin_formats() -> tuple[LineFormat, ...]:
     """The formats that come with trainwarden, the most particular first."""
     return (
-        *(Yolo(), Tqdm(), PrintedDict(), MLLog(), JsonLines(), Keras(), Boosting(), Table()),
+        *(
+            Yolo(),
+            Tqdm(),
+            PrintedDict(),
+            MLLog(),
+            DLLogger(),
+            JsonLines(),
+            Keras(),
+            Boosting(),
+            Table(),
+        ),
         *(TrainAndEval(), Box(), Block(), Pairs()),
     )

@@ -11,6 +11,8 @@ class Mark(NamedTuple):
 
     kind: str
     fatal: bool = False
+    sure: bool = True
+    """False for an ending that is printed however the process ended."""
 
 
 # Mark, words (a space as ~) of which one stands in the lower-case text of every such line, pattern.
@@ -115,8 +117,16 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
             r"|\bAll (?:epochs|steps) (?:completed|done)"
             r"|\*\*\* Best metric|^bestIteration = |\b[Bb]est iteration(?: is)?:"
             r"|\bepochs completed in\b|loading best weights|Run (?:finished|completed)"
-            r"|wandb: Run summary|Saving the last checkpoint|[Tt]otal training time"
+            r"|Saving the last checkpoint|[Tt]otal training time"
             r"|[Tt]raining time[: ]|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining|Trial .* completed"
+        ),
+    ),
+    (
+        Mark("finished", sure=False),
+        "wandb real exit~status exit~code elapsed",
+        re.compile(
+            r"wandb: Run summary|^real\s+\d+m[\d.]+s\s*$|\bExit status: 0\b|exit code 0\s*$"
+            r"|^\d+(?:\.\d+)?user \d+(?:\.\d+)?system .*elapsed"
         ),
     ),
     (

@@ -14,7 +14,7 @@ MAX_REFUSED = 2000
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
 _NUMERAL = re.compile(r"(?<![A-Za-z_@\d])\d+")
 _PHASE_EVAL = re.compile(
-    r"(?:^|[\s\[(|_])(?:val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
+    r"(?:^|[\s\[(|_])(?:val|valid|validate|validating|validation|eval|evaluation|evaluating|test|testing|dev)"
     r"(?:$|[\s\])|:.,_])",
     re.IGNORECASE,
 )
@@ -63,6 +63,12 @@ _TOTALS = re.compile(
     r"(?P<flag>\d+)\b",
     re.IGNORECASE,
 )
+_EPOCHS = re.compile(
+    r"(?:^\s*|[-(,]\s?)(?:num[_ -](?:train[_ -])?|max[_ -]|total[_ -])?epochs\s*[:=]\s*(?P<n>\d+)"
+    r"\s*(?:,|\)|$)"
+    r"|--(?:num[_-](?:train[_-])?|max[_-])?epochs[= ](?P<flag>\d+)\b",
+    re.IGNORECASE,
+)
 
 
 class Pairs:
@@ -97,7 +103,7 @@ class Pairs:
                 and any(_is(pair, "step") for pair in row.pairs)
             ):
                 memory["stepped"] = True
-        if row is None and not _TOTALS.search(text, start):
+        if row is None and not _TOTALS.search(text, start) and not _EPOCHS.search(text[start:]):
             if len(self._refused) >= MAX_REFUSED:
                 self._refused.clear()
             self._refused.add(shape)
@@ -110,6 +116,11 @@ class Pairs:
             total = to_float(found["n"] or found["flag"])
             if total > 1 and (found["flag"] or not any(_is(pair, "step") for pair in pairs)):
                 return Row(self.name, [Pair("total_steps", total)], kind="totals")
+        if (stated := _EPOCHS.search(body)) and not any(
+            _is(pair, "step") or _is(pair, "epoch") for pair in pairs
+        ):
+            epochs = float(stated["n"] or stated["flag"])
+            return Row(self.name, [Pair("total_epochs", epochs)], kind="totals")
         if not pairs:
             return None
         phase = phase_of(body, residual)

@@ -46,6 +46,7 @@ class Table:
             if row is not None:
                 return row
         elif line.number == 1 and _HEADERLESS.match(text):
+            memory["headerless"] = True
             memory["csv"] = ["\t", "step", *(f"column_{i}" for i in range(1, text.count("\t") + 1))]
             return self._row(text, memory["csv"])  # type: ignore[arg-type]
         low = text.lower() if len(text) < 50_000 else ""
