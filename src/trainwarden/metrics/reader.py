@@ -241,7 +241,7 @@ class LogReader:
             line = Line(text, 0, offset, self._lines + 1)
             row = self._sticky(line, self._memory)
             if row is not None and row.kind == "metrics" and row.key is not None:
-                self._accept(row, line, None, False)
+                self._accept(row, line)
                 self._last = row.key
                 return True
             self._sticky = None
@@ -283,17 +283,20 @@ class LogReader:
             self._in_traceback = False
             self._recorder.end_block()
             return
+        memory = self._memory
         if not self.use_templates or self._recorder.block or self._in_traceback:
             self._parse(text, offset)
+            if memory.touched:
+                self._ignored.clear()
+                memory.touched = False
             return
         if (shape := text.translate(_ZEROS)) in self._ignored:
             return
-        memory = self._memory
         told = self._parse(text, offset)
         if memory.touched:
             self._ignored.clear()
             memory.touched = False
-        elif not told and len(text) < 1000 and "json" not in memory:
+        elif not told and len(text) < 1000 and not {"json", "dict"} & memory.keys():
             if len(self._ignored) >= MAX_IGNORED:
                 self._ignored.clear()
             self._ignored.add(shape)
@@ -335,15 +338,16 @@ class LogReader:
         marked = False
         row = self._row(line, tries)
         if row is not None:
-            self._accept(row, line, None if start else prefix.time_span, not start)
-            for further in row.more:
-                self._accept(further, line, None, False)
+            for one in (row, *row.more):
+                self._accept(one, line)
             if row.rest is not None:
                 return [(text, row.rest)]
         elif _has(low, SECTION_WORDS):
             self._recorder.heading(text[begin:])
         if row is None or row.key is None:
             marked = self._mark(line, low)
+        if row is not None and not marked and not start and row.repeatable and self.use_templates:
+            self._shapes.learn(row, line, prefix.time_span)
         told = row is not None or marked or prefix.time is not None or _has(low, _TELLING)
         return None if told else []
 
@@ -362,14 +366,12 @@ class LogReader:
                 return row
         return None
 
-    def _accept(self, row: Row, line: Line, time_span: tuple[int, int] | None, whole: bool) -> None:
+    def _accept(self, row: Row, line: Line) -> None:
         if row.kind in {"metrics", "bar"} or (row.kind == "partial" and not self._recorder.block):
             self._journal.saw(row.format)
         self._recorder.row(row, line.offset, line.time, line.rank)
         if self._recorder.restarts:
             self._tell_restarts()
-        if whole and row.repeatable and self.use_templates and row.rest is None:
-            self._shapes.learn(row, line, time_span)
 
     # Events ------------------------------------------------------------------------------------
 

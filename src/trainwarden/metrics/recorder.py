@@ -9,9 +9,10 @@ from operator import lt
 from typing import Any
 
 from trainwarden.metrics.ending import EndingWatch
-from trainwarden.metrics.formats.base import Row, key_of
+from trainwarden.metrics.formats.base import PART, Row, key_of
 from trainwarden.metrics.formats.tables import boxed
 from trainwarden.metrics.names import EVALUATED, canonical
+from trainwarden.metrics.repeats import repeats, said
 from trainwarden.metrics.tracker import Logger, Tracker
 from trainwarden.metrics.values import to_float
 
@@ -232,9 +233,11 @@ class Recorder:
         elif binding.closing:
             if tracker.rows and row.format in _CLOSING:
                 self.ending.finished(tracker.current)
+            if "epoch" in places:
+                tracker.epoch_done(places["epoch"])
             x = max(tracker.current, 0.0)
         else:
-            x = tracker.locate(places, row, binding.shape, rank)
+            x = self._locate(binding, places, numbers, rank)
         if tracker.restarted_at is not None:
             self.restarts.append((tracker.restarted_at, time, offset))
             tracker.restarted_at = None
@@ -254,6 +257,28 @@ class Recorder:
         elif not binding.values or not moved:
             return
         self.ending.went_on(x)
+
+    def _locate(
+        self,
+        binding: Binding,
+        places: dict[str, float],
+        numbers: Sequence[float],
+        rank: int | None,
+    ) -> float | None:
+        """The step of a row; that of the one before where it says the same again."""
+        tracker, row = self.tracker, binding.row
+        if row.phase in {"eval", "summary"} or not places.keys().isdisjoint({"step", "epoch_step"}):
+            return tracker.locate(places, row, binding.shape, rank)
+        if any(pair.unit == PART for pair in row.pairs):
+            tracker.counted = True
+        now, before = said(row, numbers, tracker.bar_at), tracker.said
+        tracker.said = now
+        now["x"] = (
+            before["x"]
+            if repeats(now, before)
+            else tracker.locate(places, row, binding.shape, rank)
+        )
+        return now["x"]  # type: ignore[no-any-return]
 
     def _settle_section(self, row: Row, numbers: Sequence[float]) -> None:
         """A section of evaluation ends where training goes on."""

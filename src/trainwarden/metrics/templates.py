@@ -14,6 +14,7 @@ from trainwarden.metrics.values import NUMBER, PLAIN
 _SPACES = re.compile(r"(?:\\ )+")
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(NUMBER)
+_LETTERS = re.compile(r"[^\W\d]")
 MAX_TEMPLATES = 24
 FEW = 12
 LARGEST = 500
@@ -146,11 +147,17 @@ def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) ->
 
 
 def _loose(digits: str) -> str:
-    """A pattern for digits that mean nothing, with one way alone to match each text."""
+    """A pattern for digits that mean nothing, with one way alone to match each text.
+
+    It matches no number that would mean something where this one does not.
+    """
     if _NUMBER.fullmatch(digits):
         return NUMBER if "," in digits else PLAIN
-    signs = "".join(sorted({char for char in digits if not char.isalnum() and char != " "}))
-    return " +".join([rf"[\w{re.escape(signs)}]+"] * len(digits.split()))
+    if not _LETTERS.search(digits):
+        return _DIGITS.sub(r"\\d+", re.escape(digits))
+    signs = re.escape("".join(sorted({c for c in digits if not c.isalnum() and c != " "})))
+    word = rf"(?!{PLAIN}(?!\w))(?=[\w{signs}]*\d)[\w{signs}]+"
+    return " +".join(word for _ in digits.split())
 
 
 def _literal(text: str) -> str:

@@ -85,6 +85,8 @@ class Tracker:
     """How many rows there were at the last row of a test after training."""
     detailed: bool = False
     """Whether rows state their step and their place in the epoch."""
+    said: dict[str, Any] = field(default_factory=dict)
+    """The last row that stated no step, as `repeats` has it, with its step."""
     least: float | None = None
     """The lowest step stated by a row of training."""
 
@@ -131,7 +133,7 @@ class Tracker:
             return None
         logger.rows += 1
         if row.phase == "summary" and epoch is not None:
-            self._epoch_done(epoch)
+            self.epoch_done(epoch)
         if row.phase in {"eval", "summary"}:
             return self._here(epoch)
         if not self.explicit and self.main_bar:
@@ -144,7 +146,7 @@ class Tracker:
             if logger.epoch is not None and epoch < logger.epoch:
                 self._restart(epoch)
             logger.epoch = epoch
-            self._epoch_done(epoch)
+            self.epoch_done(epoch)
             if epoch >= self.current:
                 self._advance(epoch, epoch)
                 return epoch
@@ -180,7 +182,8 @@ class Tracker:
         if (steps := places.get("epoch_steps")) is not None and steps > 0:
             self.epoch_steps = steps
 
-    def _epoch_done(self, epoch: float) -> None:
+    def epoch_done(self, epoch: float) -> None:
+        """An epoch was summed up."""
         self.epochs_done = epoch + (1.0 if self.first_epoch == 0 else 0.0)
 
     def _advance(self, x: float, printed: float) -> None:
@@ -347,6 +350,12 @@ class Tracker:
         if self.total_epochs and not self.explicit and not self.counted and not self.main_bar:
             return int(self.total_epochs)  # the steps are epochs
         return None
+
+    @property
+    def bar_at(self) -> float:
+        """Where the training's bar stands; -1 where there is none."""
+        bar = self.bars.get(self.main_bar)
+        return bar.base + bar.n if bar is not None else -1.0
 
     @property
     def arrived(self) -> bool:

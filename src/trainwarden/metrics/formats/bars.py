@@ -78,8 +78,8 @@ class Tqdm:
         if match["rate"]:
             pairs += _rate(match["rate"], match.start("rate"))
         if match.re is _TQDM:
-            row.free.append((*match.span("elapsed"), r"[^<\]\n]*"))
-            row.free.append((*match.span("eta"), r"[^,\]\n]*"))
+            row.free.append((*match.span("elapsed"), r"[\d:?]+(?: days?, [\d:]+)?"))
+            row.free.append((*match.span("eta"), r"[^,\]\n]{1,24}"))
             if match["pct"] is not None:
                 row.loose.append(match.span("pct"))
                 row.free.append((*match.span("bar"), r"[^|\n]*"))
