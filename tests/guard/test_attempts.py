@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.attempts import (
     ALLOWED,
     ALLOWED_REVIEWER_BASH,
+    HEAVY,
     REFUSED,
     REFUSED_LATE_BASH,
     REFUSED_REVIEWER_BASH,
@@ -47,6 +49,15 @@ def test_an_attempt_is_refused(
     assert reason is not None
     assert reason.startswith("trainwarden: ")
     assert len(reason) < 1_000
+
+
+@pytest.mark.parametrize("number", range(len(HEAVY)))
+def test_what_is_long_is_judged_in_time(project: Project, number: int) -> None:
+    tool, given = HEAVY[number]
+    for stage in ("early", "late"):
+        started = time.process_time()
+        assert project.refusal(stage, tool, given) is not None
+        assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(("stage", "tool", "given"), rows(ALLOWED))

@@ -40,6 +40,7 @@ class Project:
         (self.elsewhere / "copy" / "monitoring-logs").mkdir(parents=True)
         (self.elsewhere / "other.log").write_text(MARKER + "\n", encoding="utf-8")
         (self.elsewhere / "stray.yaml").write_text("a: 1\n", encoding="utf-8")
+        (self.root / ".git").mkdir()
         (self.root / "link.yaml").symlink_to("train.log")
         (self.root / "folder").symlink_to("outputs")
         (self.root / "away").symlink_to(self.elsewhere)

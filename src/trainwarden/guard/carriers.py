@@ -9,12 +9,16 @@ _CURL = frozenset(
     "-s -S -f -L -sS -fsS -sf -sL -sSL -fsSL -sSf -i -I -k -v -m --max-time -H".split()
 )
 
+_HEADERS = ("accept:", "authorization:", "user-agent:")
+
 
 def _curl(argv: list[str], depth: int) -> str | None:  # noqa: ARG001
     at = 1
     while at < len(argv):
         word = argv[at]
         at += 2 if word in ("-m", "--max-time", "-H") else 1
+        if word == "-H" and not "".join(argv[at - 1 : at]).lower().startswith(_HEADERS):
+            return "curl with a header that may ask for more than reading"
         if word[:1] == "-":
             if word not in _CURL and word not in ("--silent", "--fail"):
                 return f"curl {word} may do more than read"
@@ -34,7 +38,7 @@ def _kubectl(argv: list[str], depth: int) -> str | None:
             return f"kubectl {rest[0]} before its command"
         rest = rest[1:] if has or name in ("-A", "--all-namespaces") else rest[2:]
     command, words = (rest[0], rest[1:]) if rest else ("", [])
-    if any(word.startswith(_NOT_KUBECTL) for word in words[: _dashes(words)]):
+    if any(word.replace("_", "-").startswith(_NOT_KUBECTL) for word in words[: _dashes(words)]):
         return "kubectl as somebody else, or one that writes files"
     if command == "exec":
         inner = words[_dashes(words) + 1 :]

@@ -50,7 +50,7 @@ WITHOUT = {
             "--sm",
             "--se",
             "--up",
-            "--cursor-f",
+            "--cursor-",
             "--new",
         ),
     ),
@@ -106,6 +106,7 @@ EXACT = {
     "unzip": 3,
     "wandb": 2,
     "ping": 4,
+    "screen": 2,
 }
 """How many words there may be at most."""
 ALIKE = {
@@ -246,7 +247,7 @@ def only(argv: list[str], name: str) -> str | None:
     known = longer.split() if longer else ONLY.get(name, "").split()
     if (second if longer else first) not in known:
         return f"`{argv[0]} {first}` is not known to only read"
-    told = {"pip": "--l", "uv": "-", "amd-smi": "--fi"}.get(name)
+    told = {"pip": "--l", "uv": "-", "amd-smi": "--f", "helm": "--kubec"}.get(name)
     logs = told is not None and any(word.startswith(told) for word in argv)
     too_many = len(argv) > EXACT.get(name, len(argv))
     return f"`{argv[0]}` with these words" if logs or too_many else None

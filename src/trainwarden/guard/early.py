@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trainwarden.guard import runtime
 from trainwarden.guard.places import of_type, spread
 
@@ -234,38 +236,42 @@ def _git(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: A
             return "git -C from another folder than the project's own"
         rest = rest[2:]
     command, rest = (rest[0], rest[1:]) if rest else ("", [])
-    if command in ("status", "branch", "rev-parse", "ls-files", "log", "remote"):
+    if command == "status" and not _TRACKED.intersection(rest):
+        return "git status names what is not tracked, checkpoints too: add -uno"
+    if command in ("status", "branch", "rev-parse", "log", "remote"):
         known = _GIT[command]
         if command == "log" and "--" in rest:
             rest = rest[: rest.index("--")]
         for word in rest:
-            name = word.partition("=")[0]
+            name = word if word in _TRACKED else word.partition("=")[0]
             if name not in known and not (command == "log" and word.lstrip("-").isdigit()):
                 return f"git {command} with {word}"
         return None
     if command == "show" and len(rest) == 1 and ":" in rest[0]:
-        return ground.unseen(rest[0].split(":", 1)[1])
+        revision, path = rest[0].split(":", 1)
+        if not _is_revision(revision):
+            return "git show of what is no plain REVISION:FILE"
+        if path[:2] != "./" and not os.path.lexists(ground.full(".git")):
+            return f"git takes {path} from the top of the repository: write {revision}:./{path}"
+        return _pathspec(path, ground)
     if command == "blame" and len(rest) == 1:
         return ground.unseen(rest[0])
     if command == "diff" and "--" in rest:
         at = rest.index("--")
         if rest[at + 1 :] and all(w in _GIT["diff"] or _is_revision(w) for w in rest[:at]):
-            for path in rest[at + 1 :]:
-                reason = "a pathspec" if path[:1] == ":" else ground.unseen(path)
-                if reason:
-                    return reason
-            return None
+            reasons = (_pathspec(path, ground) for path in rest[at + 1 :])
+            return next(filter(None, reasons), None)
     return (
         "git shows what is committed, logs too: name the file (`git show HEAD:train.py`, "
-        "`git diff -- train.py`), or `git log --oneline`, `git status`"
+        "`git diff -- train.py`), or `git log --oneline`, `git status -uno`"
     )
 
 
+_TRACKED = frozenset(("-uno", "--untracked-files=no"))
 _GIT = {
-    "status": ("-s", "-sb", "-b", "--short", "--branch", "--porcelain"),
+    "status": ("-s", "-sb", "-b", "--short", "--branch", "--porcelain", *_TRACKED),
     "branch": ("--show-current", "-a", "-v", "--list"),
     "rev-parse": ("HEAD", "--show-toplevel", "--short", "--abbrev-ref", "--is-inside-work-tree"),
-    "ls-files": (),
     "remote": ("-v",),
     "log": ("--oneline", "--decorate", "--graph", "--all", "--format", "--pretty", "-n", "HEAD"),
     "diff": ("--cached", "--staged", "--no-color"),
@@ -273,7 +279,15 @@ _GIT = {
 
 
 def _is_revision(word: str) -> bool:
-    return word.replace("~", "a").replace("^", "a").replace(".", "a").isalnum()
+    plain = "".join("a" if sign in "~^./-_" else sign for sign in word)
+    return word[:1] != "-" and plain.isalnum()
+
+
+def _pathspec(path: str, ground: Ground) -> str | None:
+    """Why git must not be given a path, which it takes for a pattern or a revision in part."""
+    if any(sign in path for sign in ":*?[\\"):
+        return "a pathspec: name the file"
+    return ground.unseen(path)
 
 
 def _jq(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: ARG001
@@ -281,7 +295,10 @@ def _jq(argv: list[str], ground: Ground, piped: bool) -> str | None:  # noqa: AR
     if found is None or not found[1]:
         return "jq with these options"
     words = "".join(sign if sign.isalnum() else " " for sign in found[1][0]).split()
-    if any(word in ("import", "include", "input", "inputs", "env", "modulemeta") for word in words):
+    if any(
+        word.lower() in ("import", "include", "input", "inputs", "env", "modulemeta")
+        for word in words
+    ):
         return "jq with a filter that reads more than its files"
     return _unseen(found[1][1:], ground)
 

@@ -229,8 +229,12 @@ def task_completed(heard: Heard) -> str | None:
 
 
 def agent_start(heard: Heard) -> None:
-    """Note that the reviewer started."""
-    if heard.held and heard.data.get("agent_type") == REVIEWER:
+    """Note that the reviewer started, the plugin's own and not another one by its name."""
+    if not heard.held or heard.data.get("agent_type") != REVIEWER:
+        return
+    from trainwarden.guard.skills import other_reviewer
+
+    if other_reviewer(_folders(heard)) is None:
         heard.note("agent-start", agent=str(heard.data.get("agent_id")), agent_type=REVIEWER)
 
 

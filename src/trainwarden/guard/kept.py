@@ -26,6 +26,7 @@ _BEFORE = frozenset(
 )
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _SWEEPING = frozenset("rm mv chmod chown rsync find shred rmdir cp tar unlink".split())
+_GOALS = ("-t", "--target-directory")
 _COPYING = frozenset("cp rsync scp install".split())
 _CHANGING = frozenset("rm mv clean checkout restore reset stash apply".split())
 _WRITING = _SWEEPING | frozenset(
@@ -42,6 +43,7 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
     `act`: of a session that is open here, which must not change the client's settings either.
     """
     judge = ground.unchanged if act else _kept(ground)
+    command = _named(command, ground)
     try:
         commands = parse(command)
     except Odd:
@@ -54,7 +56,10 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
                     return reason
         words = _unwrapped(one.words)
         if words[0].text == "cd":
-            ground.cwd = ground.real(words[1].text if words[1:] else "~")
+            told = [word for word in words[1:] if word.text[:1] != "-"]
+            if told and _globbed(told[0], ground):
+                return f"{_TOLD}: {told[0].text} may lead there"
+            ground.cwd = ground.real(told[0].text if told else "~")
             continue
         argv = [word.text for word in words]
         if runtime.is_runtime(argv[0], plugin):
@@ -64,7 +69,8 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
             continue
         if simple(argv) is None:
             continue
-        if any(_HOME in word.text for word in one.words[: -len(words)]):
+        before = [word.text.rsplit("=", 1)[-1] for word in one.words[: -len(words)]]
+        if any(_HOME in text or (text and ground.is_kept(text)) for text in before):
             return _TOLD
         if argv[0] in _SHELLS and len(argv) > 2 and argv[1][:1] == "-" and "c" in argv[1]:
             reason = refusal(argv[2], ground, plugin, act=act)
@@ -73,6 +79,15 @@ def refusal(command: str, ground: Ground, plugin: str, *, act: bool) -> str | No
         if reason:
             return reason
     return None
+
+
+def _named(command: str, ground: Ground) -> str:
+    """A command with the folders filled in that the client's own variables stand for."""
+    project = ground.project
+    known = (("PWD", ground.cwd), ("CLAUDE_PROJECT_DIR", project), ("TRAINWARDEN_ROOT", project))
+    for name, folder in known:
+        command = command.replace("${" + name + "}", folder).replace("$" + name, folder)
+    return command
 
 
 def _unwrapped(words: list[Word]) -> list[Word]:
@@ -116,11 +131,14 @@ def _touched(words: list[Word], ground: Ground, judge: Callable[[str], str | Non
         reason = _by_copy(rest, ground)
         if reason:
             return reason
-        rest = rest[-1:] + [word for word in rest if word.text.startswith(("-t", "--target"))]
+        goals = [before for before in zip(rest, rest[1:]) if before[0].text in _GOALS]  # noqa: B905, RUF007 - not in Python 3.8
+        attached = [word for word in rest if word.text.startswith(("-t", "--target"))]
+        rest = rest[-1:] + attached + [goal for _, goal in goals]
     for word in rest:
         text = word.text.rsplit("=", 1)[-1]
         if _HOME in word.text:
             return _TOLD
+        text = text[2:] if text[:1] == "-" and text[1:2] in ("C", "t", "o", "d") else text
         reason = judge(text) if text and text[:1] != "-" else None
         reason = reason or _globbed(word, ground)
         if not reason and name in _SWEEPING and text[:1] != "-" and name not in _COPYING:

@@ -48,6 +48,8 @@ _TOOLS = frozenset((".git", ".venv", "venv", "node_modules", "__pycache__", ".ru
 _CODE_TYPES = frozenset("py python sh c cpp cuda rust go js ts cmake make lua julia".split())
 _TAKEN_IN = frozenset("bin venv site-packages claude.md claude.local.md agents.md".split())
 """Names by which a shell, Python or the client itself finds what it follows."""
+_LONGEST = 4_096
+"""Characters of a path that a system follows."""
 _MOST = 1_500
 """Entries of a folder that are looked through before it counts as unknown."""
 
@@ -102,6 +104,10 @@ def inside(path: str, folder: str) -> bool:
 
 def resolve(path: str) -> str:
     """Where a path leads; as it is spelled where that cannot be followed."""
+    if len(path) > _LONGEST:
+        path = os.path.normpath(path)
+    if len(path) > _LONGEST:
+        return path
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):
@@ -194,7 +200,7 @@ class Ground:
         except OSError:
             return None
         if stat.S_ISDIR(found.st_mode):
-            return None
+            return f"{path} is a folder"
         if not stat.S_ISREG(found.st_mode):
             return f"{path} is no regular file"
         if found.st_nlink > 1 and not any(part in real for part in _LIBRARY):

@@ -7,8 +7,10 @@ raises `Odd`: only what is understood wholly, in bash and in zsh, can be judged.
 from __future__ import annotations
 
 _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
-LONGEST = 2**20
-"""Characters that are judged: reading more could take as long as the client waits."""
+LONGEST = 2**17
+"""Characters that are judged: what is longer no system starts as one command."""
+MOST_WORDS = 4_000
+"""Words that are judged: with more of them judging could take as long as the client waits."""
 _AFTER_DOLLAR = " \t\n|;&"
 _AFTER_DOLLAR_QUOTED = " \t\n\"'|)/."
 
@@ -86,6 +88,7 @@ class _Reader:
         self.now = Simple("")
         self.letters: list[str] | None = None
         self.marks = ""
+        self.words = 0
         self.redirect: tuple[str, str] | None = None
         self.documents: list[tuple[Redirect, bool]] = []
 
@@ -122,6 +125,9 @@ class _Reader:
         self.letters, self.marks = None, ""
         if not marks and text[:1] == "=" and text not in ("=", "=="):
             raise Odd("a word that begins with =")
+        self.words += 1
+        if self.words > MOST_WORDS:
+            raise Odd(f"more than {MOST_WORDS} words")
         word = Word(text, marks)
         if self.redirect is None:
             self.now.words.append(word)
@@ -273,7 +279,7 @@ class _Reader:
         """A sign that the shell may expand."""
         sign = self.text[self.at]
         if sign == "~":
-            starts = self.letters is None or "".join(self.letters)[-1:] in ("=", ":", "")
+            starts = self.letters is None or self.letters[-1][-1:] in ("=", ":", "")
             self._add(sign, "~" if starts else "")
         else:
             self._add(sign, "{" if sign in "{}" else "*")

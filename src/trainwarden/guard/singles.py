@@ -55,18 +55,29 @@ def _after_exec(argv: list[str], at: int) -> int:
 
 
 def _uniq(argv: list[str]) -> str | None:
-    valued = ("-f", "-s", "-w") if argv[0] == "uniq" else ("-l", "-s", "-g", "-c")
     files = [
         word
         for before, word in zip(argv, argv[1:])  # noqa: B905, RUF007 - not in Python 3.8
-        if word[:1] != "-" and not (word.isdigit() and before in valued)
+        if word[:1] != "-" and not (word.isdigit() and before in ("-f", "-s", "-w"))
     ]
     return f"{argv[0]} writes its second file" if len(files) > 1 or "--" in argv else None
 
 
+_XXD = ("-a", "-b", "-e", "-i", "-p", "-ps", "-u", "-E", "-C")
+
+
 def _xxd(argv: list[str]) -> str | None:
-    letters = "".join(word for word in argv[1:] if word[:1] == "-")
-    return "xxd -r writes" if "r" in letters else _uniq(argv)
+    """As xxd itself takes its words: options, one file, and nothing after it."""
+    at = 1
+    while argv[at:] and argv[at][:1] == "-" and argv[at] != "-":
+        word = argv[at]
+        valued = word[1:2] in ("c", "g", "l", "o", "s")
+        if not (word in _XXD or (valued and (len(word) == 2 or word[2:].isalnum()))):
+            return f"xxd {word} may write"
+        if valued and word[2:].isalpha():
+            return f"xxd {word}: its short form is known"
+        at += 2 if valued and len(word) == 2 else 1
+    return "xxd writes its second file" if len(argv) > at + 1 else None
 
 
 def _rocm(argv: list[str]) -> str | None:
@@ -99,10 +110,17 @@ def _fuser(argv: list[str]) -> str | None:
 def _tmux(argv: list[str]) -> str | None:
     known = ("capture-pane", "capturep", "list-sessions", "ls", "list-panes", "list-windows")
     fine = argv[1:2] and argv[1] in (*known, "has-session")
-    # `#(…)` in a format runs a command, and `;` begins another one.
-    if fine and not any("#(" in word or word[-1:] == ";" for word in argv):
+    # `#(…)` in a format runs a command, as what `#{E:…}` makes can; `;` begins another command.
+    if fine and not any(_works_out(word) or word[-1:] == ";" for word in argv):
         return None
     return "tmux with more than capture-pane or a list"
+
+
+def _works_out(word: str) -> bool:
+    """Whether a format has more in it than names, as `#S` and `#{session_name}`."""
+    named = [part.partition("}")[0] for part in word.split("#{")[1:]]
+    plain = all(name.replace("_", "a").isalnum() for name in named)
+    return "#(" in word or "##" in word or not plain
 
 
 def _test(argv: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The plugin's own skills, told from others that go by their names.
+"""The plugin's own skills and reviewer, told from others that go by their names.
 
 The client takes a skill `trainwarden:x` of the project's or the user's own for one of the plugin,
 before the plugin's, and runs the commands that stand in its text without asking any hook.
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OWN = "trainwarden:"
+_HEAD = 65_536
+"""Characters of an agent's file in which its name is looked for."""
 
 
 def foreign(name: str, plugin: str, folders: Iterable[str]) -> str | None:
@@ -31,6 +33,31 @@ def foreign(name: str, plugin: str, folders: Iterable[str]) -> str | None:
             if os.path.lexists(f"{place}/{other}"):
                 return f"{place}/{other} goes by the name of trainwarden's own skill"
     return None
+
+
+def other_reviewer(folders: Iterable[str]) -> str | None:
+    """Why a sub-agent may not be the plugin's own reviewer; None where it is.
+
+    Only a file that goes by the plugin's name for it, or may do so, is in the way.
+    """
+    for place in _settings(folders):
+        for folder, _, names in os.walk(f"{place}/agents"):
+            for path in (f"{folder}/{name}" for name in names if name.endswith(".md")):
+                named = [line for line in _head(path) if line.lstrip("\"' ").startswith("name")]
+                if any(OWN[:-1] in line or "\\" in line for line in named):
+                    return (
+                        f"{path} goes by the name of trainwarden's own reviewer: have the user "
+                        "take it away, and start the client anew"
+                    )
+    return None
+
+
+def _head(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_HEAD).splitlines()
+    except OSError:
+        return []
 
 
 def _settings(folders: Iterable[str]) -> list[str]:

@@ -20,16 +20,31 @@ READING = frozenset("Bash Read Grep Glob LS".split())
 _WRITING = frozenset("Write Edit MultiEdit NotebookEdit".split())
 _SHELLS = frozenset("Bash Monitor".split())
 _STOPPING = frozenset("TaskStop KillShell KillBash".split())
+_ELSEWHERE = frozenset("EnterWorktree ExitWorktree RemoteTrigger".split())
+"""They change the repository, or go where no guard is."""
 _CHANGING = frozenset(
     "write delete remove kill create update restart scale exec execute run apply patch stop cancel"
     " edit move rename set put post insert drop send terminate drain cordon rollout upload"
-    " append replace".split()
+    " append replace abort suspend pause resume evict shutdown reboot destroy modify clear prune"
+    " reset launch submit signal interrupt save sync push eval shell bash start trigger deploy"
+    " enable disable merge restore add".split()
 )
-_ASKING = frozenset("get list read show describe search query fetch find view count".split())
+_ASKING = frozenset(
+    "get list read show describe search query fetch find view count status log logs diff tree info"
+    " history top events tail head check compare summary summarize analyze lookup resolve ask wait"
+    " watch inspect explain ls usage metrics schema think sequentialthinking".split()
+)
+_PATH = 1_000
+"""Characters of a text that could be a path."""
 PROMPT = 200
 """Characters that a reviewer may be told."""
-_SWAYING = ("approv", "reject", "agree", "```", "healthy", "warning", "critical", "uncertain")
-_THINGS = frozenset("run set post rollout scale".split())
+_AUDIT = frozenset(
+    "audit the of to and with a an end please review seal seals sealed session sessions job gate"
+    " gates its your verdict that is open".split()
+)
+"""What a reviewer may be told, besides the names of sessions and jobs, and numbers."""
+_STEPS = frozenset("123456789")
+_THINGS = frozenset("run set post rollout scale start launch".split())
 """What may be got or listed, as well as done."""
 
 
@@ -56,7 +71,7 @@ def refusal(
     if first is not None:
         return _told_early(_early(tool, given, ground, plugin, reviewer), first)
     if not reviewer:
-        reason = _swayed(tool, given, held)
+        reason = _swayed(tool, given, held, (ground.cwd, ground.project))
         if reason:
             return reason
     else:
@@ -66,7 +81,9 @@ def refusal(
     return _told_late(_observing(tool, given, ground, plugin, reviewer=False))
 
 
-def _swayed(tool: str, given: dict[str, Any], held: list[Open]) -> str | None:
+def _swayed(
+    tool: str, given: dict[str, Any], held: list[Open], folders: tuple[str, ...]
+) -> str | None:
     """Why a call would tell the reviewer what to find: it audits what is sealed, not arguments."""
     due = next((one for one in held if one.next == 6), None)
     if tool == "SendMessage" and due is not None:
@@ -74,16 +91,33 @@ def _swayed(tool: str, given: dict[str, Any], held: list[Open]) -> str | None:
             "trainwarden: no messages while gate 6 is open: the reviewer ends by itself, and one "
             "that has ended is not asked again. Start another, or run `trainwarden review`."
         )
-    if tool not in ("Agent", "Task") or str(given.get("subagent_type")) != REVIEWER:
+    if tool not in ("Agent", "Task"):
         return None
+    again = bool(given.get("resume")) and due is not None
+    asked = str(given.get("subagent_type") or "").split(":")[-1] == REVIEWER.split(":")[-1]
     prompt = str(given.get("prompt") or "")
-    if len(prompt) <= PROMPT and not any(word in prompt.lower() for word in _SWAYING):
-        return None
+    if not again and (not asked or _is_plain(prompt, held)):
+        if not asked:
+            return None
+        from trainwarden.guard.skills import other_reviewer
+
+        other = other_reviewer(folders)
+        return f"trainwarden: {other}." if other else None
     name = (due or held[0]).session
     return (
         "trainwarden: the reviewer is told which session to audit, and nothing of what to find. "
         f"Start it with the prompt `Audit session {name}.`"
     )
+
+
+def _is_plain(prompt: str, held: list[Open]) -> bool:
+    """Whether a reviewer's prompt names what to audit, and has no other words."""
+    for one in held:
+        for name in (one.session, one.job):
+            prompt = prompt.replace(name, " ")
+    words = "".join(sign if sign.isalnum() else " " for sign in prompt.lower()).split()
+    known = all(word in _AUDIT or word.isdigit() for word in words)
+    return known and len(prompt) <= PROMPT
 
 
 def runtime_calls(command: str) -> list[list[str]] | None:
@@ -197,6 +231,8 @@ def _observing(
         return "a reviewer writes nothing" if reviewer else ground.unwritten(_target(given))
     if tool in _STOPPING:
         return f"{tool} stops what runs"
+    if tool in _ELSEWHERE or (tool in ("Agent", "Task") and given.get("isolation")):
+        return f"{tool} would work in another copy of the project, where nothing is judged"
     if tool in ("PowerShell", "REPL"):
         return f"what {tool} does is not known"
     if tool.startswith("mcp__"):
@@ -216,8 +252,10 @@ def _mcp(tool: str) -> str | None:
     spaced = "".join("_" + sign.lower() if sign.isupper() else sign for sign in name)
     words = spaced.replace("-", "_").split("_")
     told = _CHANGING - _THINGS if next(filter(None, words), "") in _ASKING else _CHANGING
-    found = any(word in told for word in words)
-    return f"{name} may change something" if found else None
+    if any(word in told for word in words):
+        return f"{name} may change something"
+    asks = not _ASKING.isdisjoint(words)
+    return None if asks else f"{name} is not known by its name to only read"
 
 
 def _lasting(
@@ -234,17 +272,19 @@ def _lasting(
         from trainwarden.guard import kept as keeping
 
         return keeping.refusal(str(given.get("command") or ""), ground, plugin, act=act)
-    if tool.startswith("mcp__") and _mcp(tool) and _mentions(given):
+    if tool.startswith("mcp__") and _mcp(tool) and _mentions(given, ground):
         return "nothing but the runtime writes below monitoring-logs/"
     return None
 
 
-def _mentions(data: Any) -> bool:
+def _mentions(data: Any, ground: Ground) -> bool:
+    """Whether a text in some data names what is kept, or is a path that leads there."""
     if isinstance(data, dict):
-        return any(_mentions(value) for value in data.values())
+        return any(_mentions(value, ground) for value in data.values())
     if isinstance(data, list):
-        return any(_mentions(value) for value in data)
-    return "monitoring-logs" in str(data)
+        return any(_mentions(value, ground) for value in data)
+    text = str(data)
+    return "monitoring-logs" in text or (len(text) < _PATH and ground.is_kept(text))
 
 
 def _todo(given: dict[str, Any], held: list[Open]) -> str | None:
@@ -255,7 +295,7 @@ def _todo(given: dict[str, Any], held: list[Open]) -> str | None:
         if not isinstance(item, dict) or item.get("status") != "completed":
             continue
         words = str(item.get("content") or "").replace(":", " ").split()
-        named = len(words) > 1 and words[0].lower() == "step" and words[1].isdecimal()
+        named = len(words) > 1 and words[0].lower() == "step" and words[1] in _STEPS
         if named and int(words[1]) >= first.next:
             return (
                 f"trainwarden: step {words[1]} is done when gate {words[1]} is sealed; "
