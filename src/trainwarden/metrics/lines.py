@@ -32,6 +32,13 @@ _PREFIX = re.compile(
       | \[\d\d/\d\d\ \d\d:\d\d:\d\d(?:\ [\w.]+)?\]:?
       | [a-z]\w*(?:\.\w+)*\s{_LEVEL}:(?=\s)
       | \[[IWEF]\]
+      | \[{_LEVEL}\|(?:[\w.]+:\d+\]|(?=\d))  # [INFO|trainer.py:12] date >>, [INFO|date] module:3 >>
+      | \[NeMo\ [A-Z]\ (?=\d)
+      | (?!(?:step|iter|epoch|batch|it|ep)\w*:)[a-z_]\w*:\d+\](?=\s)  # [NeMo I date module:12]
+      | [\w.]+:\d+\ (?=>>\s)
+      | >>\s
+      | [\w.-]+:\d+\t  # OLMo: host:rank, module:line
+      | [A-Za-z_][\w.]*:[\w<>]+:\d+\s-\s  # loguru
       | (?:[\w-]+\.)+\w+\s+(?:-|{_LEVEL})\s
       | [A-Za-z_][\w.]*\.py:\d+(?:\s*[:\]|-])?
       | (?:mmengine|mmdet|mmseg|mmcls|root|ppcls|paddle|DLL|__main__|torch|transformers)\s+(?:-\s)?

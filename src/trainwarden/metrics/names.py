@@ -67,30 +67,31 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " mse_loss reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
         " policy_gradient_loss g_loss loss_g loss_gen"
-        " | global_max_loss loss_metrics/global_max_loss",
+        " act_loss | global_max_loss loss_metrics/global_max_loss",
     ),
     "learning_rate": (
         None,
         "setting",
         "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
-        " | lr-adam lr-adamw lr-sgd lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr"
+        " optim/lr | lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr act_lr"
         " | current_lr_0 critic/lr critic_lr lr/pg1",
     ),
     "grad_norm": (
         None,
         "result",
         "grad_norm gnorm gradient_norm actor/grad_norm global_grad_norm grad_norm/total"
-        " norm total_norm gradnorm grad_norms optim/total_grad_norm"
-        " | grad_norm_1 grad_l2 grad | grad_norm_0 critic/grad_norm",
+        " norm total_norm gradnorm grad_norms optim/total_grad_norm l2_grad_norm grad._norm"
+        " | actor_grad_norm grad_norm_1 grad_l2 grad | grad_norm_0 critic/grad_norm",
     ),
     "tokens_per_second": (
         "tokens/s",
         "result",
         "tokens_per_second tokens_per_sec tok/s tokens/s tokens/sec tok/sec tps throughput(tps)"
         " toks/s wps words_per_second train_tokens_per_second tokens_per_s tgs"
-        " tokens_per_second_per_gpu tokens/sec/gpu tokens_per_gpu_per_second"
+        " tokens_per_second_per_gpu tokens/sec/gpu"
         " perf/throughput throughput/tokens_per_sec tokens/second tokens/s/device"
-        " tokens_per_second_per_device tokens_per_sec_per_gpu tok/sec/gpu",
+        " tokens_per_second_per_device tokens_per_sec_per_gpu tok/sec/gpu tokens_per_gpu_per_second"
+        " throughput/device/tps throughput/device/tokens_per_second tokens/gpu/second",
     ),
     "samples_per_second": (
         "samples/s",
@@ -98,14 +99,17 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "samples_per_second samples_per_sec samples/s samples/sec images/s images/sec img/s"
         " imgs/s ips images_per_second examples/s examples/sec example/sec example/s"
         " sequences/s sequences_per_second seq/s currsamplespersec throughput_train"
-        " | runningavgsamplespersec total_ips compute_ips record/second samples/second fps"
-        " time/fps throughput train_throughput images/second",
+        " | runningavgsamplespersec total_ips compute_ips record/second records/second"
+        " samples/second fps time/fps images/second interval_samples_per_second"
+        " timing/seqs_per_second",
     ),
     "steps_per_second": (
         "steps/s",
         "result",
         "steps_per_second steps_per_sec it/s iter/s steps/s steps/sec iters/s ups"
-        " train_speed(iter/s) iterations_per_second batches/s it/sec iter/sec global_step/sec",
+        " train_speed(iter/s) iterations_per_second batches/s it/sec iter/sec global_step/sec ba/s"
+        " throughput/batches_per_sec throughput/device/batches_per_second throughput/device/bps"
+        " | interval_steps_per_second",
     ),
     "step_time": (
         "s",
@@ -115,14 +119,19 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " time_per_iter batch_time batch_cost dt ms/step iter_dt time/step time_per_batch"
         " time/iteration step_duration seconds_per_step train/time s/step ms/it"
         " performance/batch_time time_this_iter_s step_timing_in_s train_step_timing"
-        " train_step_timing_in_s step_avg sec/iter | time seconds | from_timestamps",
+        " train_step_timing_in_s step_avg sec/iter train_speed(s/it) total_step_time"
+        " | time seconds | from_timestamps",
     ),
-    "mfu": ("ratio", "result", "mfu perf/mfu/actor perf/mfu model_flops_utilization bf16_mfu hfu"),
+    "mfu": (
+        "ratio",
+        "result",
+        "mfu perf/mfu/actor perf/mfu model_flops_utilization bf16_mfu throughput/device/mfu hfu",
+    ),
     "perplexity": (None, "result", "perplexity ppl lm_loss_ppl train_ppl"),
     "accuracy": (
         None,
         "result",
-        "accuracy acc mean_token_accuracy token_accuracy top1 top_1 top1_acc acc1 acc@1"
+        "accuracy acc mean_token_accuracy token_accuracy token_acc top1 top_1 top1_acc acc1 acc@1"
         " categorical_accuracy sparse_categorical_accuracy binary_accuracy prec@1 accuracy_top1"
         " | top5 acc5 acc@5 top_5",
     ),
@@ -134,6 +143,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " episode_return_mean avg_reward average_reward mean_episode_reward objective/scores"
         " episode_return ep_return_mean reward/mean objective/rlhf_reward"
         " average_reward_score reward_score averageepret episode_reward"
+        " rollout/rewards rollout/raw_reward"
         " | reward/total rewards ep_reward return charts/episodic_return episodic_return"
         " avg_return mean_return average_return",
     ),
@@ -160,17 +170,20 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "gpu_memory memallocated gpu_mem mem memory gpu_mem_gb max_mem max_memory"
         " perf/max_memory_allocated_gb vram memory_allocated max_memory_allocated"
-        " memory/max_reserved cuda_mem | maxmemallocated perf/max_memory_reserved_gb"
-        " memory_reserved max_memory_reserved",
+        " memory/max_reserved memory/max_active memory/max_mem_active peak_memory_active cuda_mem"
+        " peak_mem. system/peak_gpu_memory | maxmemallocated perf/max_memory_reserved_gb"
+        " memory_reserved max_memory_reserved memory/max_allocated memory/max_mem_allocated"
+        " memory/device_reserved memory/device_mem_reserved peak_memory_alloc"
+        " peak_memory_reserved",
     ),
     "memory": ("bytes", "result", "rss cpu_memory host_memory ram perf/cpu_memory_used_gb cpu_mem"),
     "num_tokens": (
         "tokens",
         "result",
         "num_tokens num_input_tokens_seen consumed_tokens tokens_seen total_tokens ntokens"
-        " num_tokens_seen n_tokens_seen perf/total_num_tokens",
+        " num_tokens_seen n_tokens_seen perf/total_num_tokens throughput/total_tokens",
     ),
-    "eta": ("s", "result", "eta remaining remaining_time eta_seconds"),
+    "eta": ("s", "result", "eta remaining remaining_time eta_seconds time/remaining_estimate"),
 }
 
 _RANKED: dict[str, Canonical] = {}
@@ -182,10 +195,16 @@ for _name, (_unit, _role, _rows) in _TABLE.items():
 _SCORES = """
     hellaswag mmlu bleu sacrebleu rouge rouge1 rouge2 rougel wer cer f1 f1_score macro_f1 micro_f1
     auc roc_auc map map50 map50-95 map_50 miou iou dice psnr ssim fid rmse mae mse precision recall
-    ndcg mrr hit_rate exact_match em r2 mcc pck bpc bpb bits_per_byte score mean_iou
+    ndcg mrr hit_rate exact_match em r2 mcc pck bpc bpb bits_per_byte score mean_iou core_metric
 """
+_BENCHMARKS = "hellaswag mmlu gsm8k arc_easy arc_challenge piqa winogrande humaneval truthfulqa"
+SCORES = frozenset({"accuracy", "perplexity", *_SCORES.split()})
+"""Names of what is measured of a model by itself, mostly on held-out data."""
 for _alias in _SCORES.split():
     _RANKED.setdefault(_alias, Canonical(_alias, None, 1.0, 0, True, "result"))
+for _name in _BENCHMARKS.split():
+    for _alias in (_name, f"{_name}_accuracy", f"{_name}_acc", f"{_name}_score"):
+        _RANKED.setdefault(_alias, Canonical(_name, None, 1.0, 0, True, "result"))
 
 _TRAIN = frozenset({"train", "training", "tr", "trn"})
 _EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout"})
@@ -207,6 +226,17 @@ _BARE_LOSS = {
     **dict.fromkeys(("train", "learn"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "test", "eval"), "eval"),
 }
+_STATISTIC = re.compile(r"std|var|min|max|best|median|sum|ema|last|p\d+|quantile")
+# lr-DecoupledAdamW/group0, lr-pg_0, learning_rate_group0: of the first group of weights.
+_GROUP_RATE = re.compile(
+    r"(?:optim(?:izer)?/)?(?:lr|learning_rate)"
+    r"(?:[-_/ ](?:(?:decoupled)?(?:adam|sgd|lion|muon|adafactor)\w*?|pg|group|param_group))?"
+    r"(?:[-_/ ]?group)?[-_/ ]?0?"
+)
+# PPO's value function, as TRL names it: no evaluation.
+_VALUE_FUNCTION = re.compile(
+    r"(?:ppo/)?val/(?:clipfrac(?:_avg)?|ratio(?:_var)?|num_eos_tokens|vpred|error|mean|var)"
+)
 _LOSS_WORD = re.compile(r"(?:^|[_./-])loss(?:es)?(?:$|[_./-])|loss$")
 _NOT_RESULT = re.compile(
     r"weight|scale|scaling|type|func|fn\b|reduction|coef|ratio|lambda|name|thresh|smooth|_aggr"
@@ -234,6 +264,8 @@ def _lookup(name: str) -> Canonical | None:
     found = _RANKED.get(name)
     if found is None and "." in name:
         found = _RANKED.get(name.replace(".", "/"))
+    if found is None and "l" in name and _GROUP_RATE.fullmatch(name):
+        return Canonical("learning_rate", None, 1.0, 1, True, "setting")
     if found is None and _LOSS_WORD.search(name) and not _NOT_RESULT.search(name):
         return Canonical("loss", None, 1.0, 5, True, "result")
     return found
@@ -278,11 +310,14 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
                 scale = float(hint)
                 low = low[: match.start()]
             except ValueError:
-                if low[: match.start()] in {"lr", "learning_rate"}:
-                    low = low[: match.start()]  # PaddlePaddle: lr(Momentum)
+                # PaddlePaddle: lr(Momentum); DeepSpeed-Chat: acc (higher is better)
+                if low[: match.start()] in _RANKED and not _STATISTIC.search(hint):
+                    low = low[: match.start()]
     elif exact is None and low.endswith("_gb"):
         hinted = 1024.0**3
     rest, own = low, None
+    if _VALUE_FUNCTION.fullmatch(low):
+        return Canonical(slug(low)), None
     if alone := _BARE_LOSS.get(low):
         name = "eval_loss" if alone == "eval" or phase == "eval" else "loss"
         return Canonical(name, None, 1.0, 6), alone

@@ -8,6 +8,10 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 Phase = Literal["train", "eval", "summary"]
 
 
+PART = "part"
+"""Unit of an epoch that is a share of the way, also where it happens to be whole: 0.0 of 3.0."""
+
+
 class Pair(NamedTuple):
     """A named number. `span` is where its digits stand in the line, where that is known.
 

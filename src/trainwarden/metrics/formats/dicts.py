@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from trainwarden.metrics.formats.base import Line, Pair, Row
+from trainwarden.metrics.formats.base import PART, Line, Pair, Row
 from trainwarden.metrics.formats.pairs import phase_of
-from trainwarden.metrics.names import canonical, is_setting
+from trainwarden.metrics.names import SCORES, canonical, is_setting
 from trainwarden.metrics.values import NUMBER, to_float
 
 _ITEM = re.compile(
@@ -24,21 +24,44 @@ _SUMMARY = frozenset(
 )
 
 
-class PrintedDict:
-    """A dict printed on a line of its own, or after a few words that say what it is."""
+_PLACE = re.compile(
+    r"(?:^|[^A-Za-z])(?P<what>(?:global[ _]?)?step|iter|iteration|update|round|epoch|episode"
+    r"|rollout|perf|eval)\s*[:#=]?\s*(?P<n>\d+)(?:\s*/\s*(?P<of>\d+))?[\s\])]*(?:\[\w+\])?"
+    r"[\s:|>=-]*\Z",
+    re.IGNORECASE,
+)
+MAX_HELD = 300
 
-    hints: ClassVar[tuple[str, ...]] = ("{'",)
+
+class PrintedDict:
+    """A dict printed on a line of its own, or after a few words that say what it is.
+
+    Over several lines too, an item on each, as `pprint` prints it.
+    """
+
+    hints: ClassVar[tuple[str, ...]] = ("{'", "': ")
     exclusive: ClassVar[bool] = False
     name: ClassVar[str] = "hf-dict"
 
-    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:  # noqa: ARG002
+    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The numbers of the dict by key; what is no number is passed over."""
-        text = line.text
-        brace = text.find("{'", line.start)
+        text, start = line.text, line.start
+        held = memory.get("dict")
+        if isinstance(held, list):
+            if text.startswith(" '") and text[-1] in {",", "}"} and len(held) < MAX_HELD:
+                held.append(text)
+                if text[-1] == ",":
+                    return None
+                text, start = "".join(held), 0
+            del memory["dict"]
+        brace = text.find("{'", start)
         if brace < 0 or len(text) - brace > 100_000:
             return None
-        lead = text[line.start : brace]
+        lead = text[start:brace]
         if len(lead) > 80:
+            return None
+        if text[-1] == "," and "}" not in text:
+            memory["dict"] = [text[start:]]
             return None
         closing = text.rfind("}")
         pairs: list[Pair] = []
@@ -46,24 +69,65 @@ class PrintedDict:
         for match in _ITEM.finditer(text, brace):
             span = match.span("num")
             key = match["key"]
-            if key == "global_step/max_steps" and match["total"]:
-                pairs.append(Pair("step", to_float(match["num"]), "", span))
-                pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
+            if match["total"] and (role := counted(key)):
+                pairs.append(Pair(role, to_float(match["num"]), "", span))
+                total = to_float(match["total"])
+                pairs.append(Pair(f"total_{role}s", total, "", match.span("total")))
                 continue
             unit = (match["unit"] or "").strip()
+            if key == "epoch" and "." in match["num"]:
+                unit = PART
             pairs.append(Pair(key, to_float(match["num"]), unit, span))
         names = {pair.name for pair in pairs}
         if names & _SUMMARY:
             return Row(self.name, pairs, "summary", loose=loose)
         phase = phase_of(lead, re.findall(r"[A-Za-z]+", lead)) if lead.strip() else None
+        if place := _PLACE.search(lead):
+            pairs = _placed(pairs, place, brace - len(lead))
+            if (
+                place["what"].lower() == "epoch"
+                and {canonical(pair.name)[0].name for pair in pairs if _result(pair)} <= SCORES
+            ):
+                phase = "eval"  # epoch 2: {'accuracy': 0.81, 'f1': 0.87}
         if phase == "summary" and "alid" in lead:
             phase = "eval"
         if not (measured(pairs) or (phase == "eval" and pairs)):
             return None
         rest = closing + 1 if closing > 0 and text[closing + 1 :].strip(" \"'") else None
+        if text is not line.text:
+            return Row(self.name, [pair._replace(span=None) for pair in pairs], phase)
         return Row(
             self.name, pairs, phase, loose=loose, repeatable=rest is None and closing > 0, rest=rest
         )
+
+
+def counted(key: str) -> str | None:
+    """What a value such as `10/100` counts: `step` or `epoch`, by its key; else None.
+
+    The key may name both numbers: `global_step/max_steps`.
+    """
+    for name in (key, key.partition("/")[0]):
+        meaning = canonical(name)[0]
+        if meaning.known and meaning.name in {"step", "epoch"}:
+            return meaning.name
+    return None
+
+
+def _placed(pairs: list[Pair], place: re.Match[str], offset: int) -> list[Pair]:
+    """The pairs with the place that the words before them tell, where they tell none."""
+    role = "epoch" if place["what"].lower() == "epoch" else "step"
+    if any(canonical(pair.name)[0].name == role for pair in pairs):
+        return pairs
+    spans = [(a + offset, b + offset) for a, b in (place.span("n"), place.span("of"))]
+    told = [Pair(role, float(place["n"]), "", spans[0])]
+    if place["of"]:
+        told.append(Pair(f"total_{role}s", float(place["of"]), "", spans[1]))
+    return told + pairs
+
+
+def _result(pair: Pair) -> bool:
+    meaning = canonical(pair.name)[0]
+    return meaning.known and meaning.role != "position"
 
 
 def measured(pairs: list[Pair]) -> bool:

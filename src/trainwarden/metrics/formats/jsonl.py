@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
-from trainwarden.metrics.formats.dicts import _SUMMARY, measured
+from trainwarden.metrics.formats.dicts import _SUMMARY, counted, measured
 from trainwarden.metrics.values import number_in
 
 _PHASES: dict[str, Phase] = {
@@ -44,9 +44,12 @@ class JsonLines:
             del memory["json_list"]
             memory["json"] = ["{"]
             return None
-        if '"log_history"' in line.text and (rows := _history(line.text)):
-            memory.pop("json", None)
-            return rows
+        if '"log_history"' in line.text:
+            if line.offset and line.text[0] == "{":
+                return None  # ms-swift's last line holds again what the lines before it said
+            if rows := _history(line.text):
+                memory.pop("json", None)
+                return rows
         if "json" not in memory and line.text[-1:] not in {"{", "}", ",", " "}:
             return None
         text = line.text[line.start :].strip(" \t")
@@ -90,8 +93,9 @@ class JsonLines:
                 if int in kinds and max(map(abs, columns[-1])) >= _HUGE:
                     return None
             elif kinds == {str} and key not in _SPLITS:
-                if key == "global_step/max_steps" or any(
-                    len(value) < 64 and number_in(value) is not None for value in set(values)
+                if any(
+                    len(value) < 64 and ("/" in value or number_in(value) is not None)
+                    for value in set(values)
                 ):
                     return None
             elif not kinds <= {bool, type(None)} and not (kinds == {str} and len(set(values)) == 1):
@@ -199,11 +203,12 @@ def _flatten(data: dict[str, Any], head: str, pairs: list[Pair], depth: int = 0)
             if not (isinstance(value, int) and abs(value) >= _HUGE):
                 pairs.append(Pair(name, float(value)))
         elif isinstance(value, str) and len(value) < 64:
-            if name == "global_step/max_steps" and "/" in value:
-                step, _slash, total = value.partition("/")
-                if step.strip().isdigit() and total.strip().isdigit():
-                    pairs.append(Pair("step", float(step)))
-                    pairs.append(Pair("total_steps", float(total)))
+            if "/" in value:
+                count, _slash, total = value.partition("/")
+                role = counted(name)
+                if role and count.strip().isdigit() and total.strip().isdigit():
+                    pairs.append(Pair(role, float(count)))
+                    pairs.append(Pair(f"total_{role}s", float(total)))
             elif (number := number_in(value)) is not None:
                 pairs.append(Pair(name, number))
         elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], float):

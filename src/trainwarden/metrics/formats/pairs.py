@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
 from trainwarden.metrics.formats.scan import scan
-from trainwarden.metrics.names import canonical, is_setting
+from trainwarden.metrics.names import SCORES, canonical, is_setting
 from trainwarden.metrics.values import to_float
 
 MAX_REFUSED = 2000
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
 _NUMERAL = re.compile(r"(?<![A-Za-z_@\d])\d+")
 _PHASE_EVAL = re.compile(
-    r"(?:^|[\s\[(|_])(?:val|valid|validate|validating|validation|eval|evaluation|evaluating|test|testing|dev)"
+    r"(?:^|[\s\[(|_])(?:val|valid|validat(?:e|ing|ion)|eval|evaluat(?:ion|ing)|test|testing|dev)"
     r"(?:$|[\s\])|:.,_])",
     re.IGNORECASE,
 )
@@ -124,14 +124,16 @@ class Pairs:
         if not pairs:
             return None
         phase = phase_of(body, residual)
-        told = [
-            canonical(pair.name)[1] for pair in pairs if canonical(pair.name)[0].role == "result"
-        ]
+        results = [(pair, *canonical(pair.name)) for pair in pairs]
+        results = [one for one in results if one[1].role == "result"]
+        told = [own for _pair, _meaning, own in results]
         if phase == "eval" and any(told):
             phase = None  # names that tell their own phase: the line holds several
-        elif phase is None and told and told[0] == "eval" and "train" not in told:
-            first = next(pair for pair in pairs if canonical(pair.name)[0].role == "result")
-            phase = "eval" if " " in first.name.strip() else None  # val Loss: 0.5 Acc: 0.8
+        elif phase is None and "eval" in told and "train" not in told:
+            others = {meaning.name for _pair, meaning, own in results if own is None}
+            first = told[0] == "eval" and " " in results[0][0].name.strip()
+            # val Loss: 0.5 Acc: 0.8, or epoch 3: perplexity: 20.5 eval_loss: 3.02
+            phase = "eval" if first or (others and others <= SCORES) else None
         if _EVALUATED.match(body):
             # Where the evaluation stands is not where the training does.
             loose += [p.span for p in pairs if p.span and p.name != "epoch" and _position(p)]

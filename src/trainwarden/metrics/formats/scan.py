@@ -27,7 +27,8 @@ _SCAN = re.compile(
     (?P<num>{NUMBER})
     (?P<of>\s*/\s*(?P<total>\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w.]*/|\d))?
     (?P<unit>\s?{_UNIT})?
-    (?![A-Za-z_\d])
+    (?![A-Za-z_\d]|\.\d)
+  | (?<![\w.@/\-+\\])(?P<glued>\d+(?:\.\d+)?[A-Za-z]+)(?![\w.])
     """,
     re.VERBOSE,
 )
@@ -37,6 +38,7 @@ _CUT = re.compile(
     r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\((?![^()]*\)$)|\)(?=\s)|\.\s|\s{3,}|^-\s"
 )
 _FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z")
+_BULLET = re.compile(r"(?:[|#>*./ \x80-\xff-]|with\s)*")  # bullets and small pictures too
 _TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
 _NOT_HERE = re.compile(
     r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro"
@@ -46,7 +48,9 @@ _SINCE = re.compile(r"(?i)\b(?:total|elapsed|wall|eval|val|load\w*)\b")
 _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
 LONGEST = 120
 """Characters that a name may have, words before it included."""
-_STATISTIC = re.compile(r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta)\b")
+_STATISTIC = re.compile(
+    r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta|ema|params?|weights?)\b"
+)
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _BY_UNIT = {
     "%": "",
@@ -54,6 +58,7 @@ _BY_UNIT = {
 }
 _OF_EVAL = re.compile(r"\s*\[\s*(\d+)\s*/\s*(\d+)")
 _COUNTER = re.compile(r"\s*\[\s*")
+_NAMED_NEXT = re.compile(r"\] (?:collection=\S+ )?[A-Za-z][\w/.-]*=")  # clu: [500] loss=2.5, lr=0.1
 _NUMBERED = re.compile(r"(?i)\b(epoch|step|iter|iteration)\[\s*\Z")
 _PLACED = re.compile(r"\s*\[")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
@@ -78,6 +83,11 @@ def scan(
     stop = len(text) if end is None else end
     while match := _SCAN.search(text, position, stop):
         position = match.end()
+        if match["glued"] is not None:
+            loose.append(match.span())  # 12.5m, 17k3: no number that is known
+            residual += _key(text[before : match.start()])[1]
+            before = position
+            continue
         if match["opaque"] is not None:
             loose.append(match.span())
             gap = text[before : match.start()]
@@ -95,12 +105,13 @@ def scan(
         gap = text[before : match.start()]
         if (
             before == start
-            and match["total"]
             and _COUNTER.fullmatch(gap)
             and text[position : position + 1] == "]"
+            and (match["total"] or _NAMED_NEXT.match(text, position))
         ):
             pairs.append(Pair("step", to_float(match["num"]), "", (begin, after_digits)))
-            pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
+            if match["total"]:
+                pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
             before = position = position + 1
             continue
         if match["wrap"]:
@@ -161,7 +172,12 @@ def scan(
                 continue
             name = "step" if total is not None else "epoch"
         meaning = canonical(name)[0].name
-        if meaning in {"step", "epoch"} and value != value:
+        if name.lower() == "throughput" and "/" in unit:
+            name = _unit_name(unit, gap)  # Throughput is 512.1 record / second
+        if (meaning == "step" and not value.is_integer()) or (
+            meaning == "epoch" and value != value
+        ):
+            # No place, but nan or a duration: | fwd: 10.2 | bwd: 21.1 | step: 5.3
             loose.append((begin, after_digits))
             before = position
             continue
@@ -214,7 +230,7 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
             return "", left
         left += _WORD.findall(phrase[:begin])
         phrase = phrase[begin:].strip()
-    bare = phrase.lstrip("|#>*-./ ")
+    bare = phrase[_BULLET.match(phrase).end() :]  # type: ignore[union-attr]
     if "  " in bare or "\t" in bare:
         bare = " ".join(bare.split())
     while (shorter := _FILLER.sub("", bare)) != bare:
@@ -222,7 +238,7 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
     if bare.startswith("None "):
         bare = bare[5:].strip()
     bare = _OF_PHASE.sub("", bare.rstrip(" ."))
-    if not bare or not (bare[0].isalpha() or bare[0] == "_"):
+    if not bare or not (bare[0].isalpha() or bare[0] == "_") or bare.endswith(".py"):
         return "", left
     if canonical(bare)[0].known or (bare.lower() in _PHASES and cut):
         return bare, left
