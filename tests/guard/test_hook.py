@@ -315,3 +315,18 @@ def test_the_client_is_told_to_start_it_for_every_event_it_answers() -> None:
                 path = hook["args"][-1].replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
                 assert Path(path) == HOOK
                 assert hook["timeout"] == 10
+
+
+def test_what_is_nested_too_deep_is_no_failure_that_passes(run: Project) -> None:
+    deep = "[" * 200_000 + "]" * 200_000
+    call = '{"hook_event_name":"PreToolUse","session_id":"client-1","tool_name":"mcp__k8s__kill",'
+    raw = (call + '"tool_use_id":"t","tool_input":{"x":' + deep + "}}").encode()
+    assert run.feed(raw).out == ""
+    run.begin(next=4)
+    assert "nested too deep" in run.feed(raw).why
+    value: object = "monitoring-logs/x"
+    for _ in range(700):
+        value = [value]
+    run.begin(client="another")
+    run.client = "third"
+    assert run.call("mcp__files__write_file", x=value).why

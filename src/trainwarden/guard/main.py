@@ -21,6 +21,7 @@ SECONDS = 5.0
 OPENING = ("begin", "resume", "run", "doctor")
 """What is vouched for with no session open: gate 1 asks for it, and `doctor` to know the guard."""
 PLUGIN = __file__.rsplit("/", 4)[0]
+NESTED = "trainwarden: the input of this call is nested too deep to be judged: make it plainer."
 JUDGED = b'"hook_event_name":"PreToolUse"'
 """As the client writes it; within a call's own text the quotes would be escaped."""
 
@@ -55,7 +56,12 @@ def main() -> int:
         raw = sys.stdin.buffer.read()
         if JUDGED in raw and b"trainwarden" not in raw and not record.open_names(project):
             return 0
-        data = loads(raw.decode("utf-8", "replace"))
+        try:
+            data = loads(raw.decode("utf-8", "replace"))
+        except RecursionError:  # the model's own doing, and no failure that would let it pass
+            if JUDGED in raw and record.open_sessions(project, call.client)[1]:
+                return say(denial(NESTED))
+            raise
         judged = data.get("hook_event_name") == "PreToolUse"
         call.data, call.client = data, str(data.get("session_id") or call.client)
         if judged:

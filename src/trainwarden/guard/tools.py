@@ -279,12 +279,16 @@ def _lasting(
 
 def _mentions(data: Any, ground: Ground) -> bool:
     """Whether a text in some data names what is kept, or is a path that leads there."""
-    if isinstance(data, dict):
-        return any(_mentions(value, ground) for value in data.values())
-    if isinstance(data, list):
-        return any(_mentions(value, ground) for value in data)
-    text = str(data)
-    return "monitoring-logs" in text or (len(text) < _PATH and ground.is_kept(text))
+    left = [data]
+    while left:  # no recursion: what is nested deep enough would end it
+        one = left.pop()
+        if isinstance(one, (dict, list)):
+            left += one.values() if isinstance(one, dict) else one
+            continue
+        text = str(one)
+        if "monitoring-logs" in text or (len(text) < _PATH and ground.is_kept(text)):
+            return True
+    return False
 
 
 def _todo(given: dict[str, Any], held: list[Open]) -> str | None:
