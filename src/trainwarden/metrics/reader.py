@@ -29,6 +29,8 @@ _GLUED = re.compile(
 )
 _GLUED_WORDS = ("error", "traceback", "mpirun", "terminate")
 _LAST_NUMBER = re.compile(r"[\d.eE+\-]\s*\Z")
+_MARK = "\xef\xbb\xbf"
+"""What some programs begin UTF-8 files with."""
 _CELL = frozenset("0123456789-.,\t")
 _ZEROS = str.maketrans("123456789", "000000000")
 _TELLING = (*SECTION_WORDS, "step", "iter", "round", "exit", "signal", "return", "code", "cancel")
@@ -272,6 +274,8 @@ class LogReader:
         if len(text) > LINE_CAP:
             self.note("lines longer than 1 MiB skipped")
             return
+        if offset == 0 and text.startswith(_MARK):
+            text = text.replace(_MARK, "   ", 1)
         if "\x1b" in text:
             text = ESCAPES.sub("", text)
         if self._suspicious and _BINARY.search(text):
@@ -340,7 +344,7 @@ class LogReader:
         if row is not None:
             for one in (row, *row.more):
                 self._accept(one, line)
-            if row.rest is not None:
+            if row.rest is not None and row.rest > begin:
                 return [(text, row.rest)]
         elif _has(low, SECTION_WORDS):
             self._recorder.heading(text[begin:])
