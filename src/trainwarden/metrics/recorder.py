@@ -10,7 +10,7 @@ from typing import Any
 
 from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats.base import PART, Row, key_of
-from trainwarden.metrics.formats.tables import boxed
+from trainwarden.metrics.formats.boxes import boxed
 from trainwarden.metrics.names import EVALUATED, canonical
 from trainwarden.metrics.repeats import repeats, said
 from trainwarden.metrics.tracker import Logger, Tracker
@@ -81,6 +81,8 @@ class Recorder:
             numbers = row.numbers or [pair.value for pair in row.pairs]
             key = (row.format, row.key) if row.key is not None else None
             self.numbers(row, numbers, offset, time, rank, key)
+            if row.final:
+                self.ending.finished(self.tracker.current)
         elif row.kind == "bar":
             if row.pairs:
                 self.numbers(row, [pair.value for pair in row.pairs], offset, time, rank)
@@ -97,6 +99,8 @@ class Recorder:
                     self.tracker.stated_total = pair.value
                 elif pair.name == "total_epochs" and not self.tracker.total_epochs:
                     self.tracker.total_epochs = pair.value
+                elif pair.name == "step" and self.tracker.current < 0:
+                    self.tracker.stands_at(pair.value)
 
     def end_block(self) -> None:
         """A record of several lines is complete."""
@@ -106,7 +110,7 @@ class Recorder:
         pairs = [pair for row, *_ in block for pair in row.pairs]
         if boxed(pairs):
             first, offset, time, rank = block[0]
-            self.row(Row(first.format, pairs), offset, time, rank)
+            self.row(Row(first.format, pairs, first.phase), offset, time, rank)
 
     def numbers(
         self,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from trainwarden.metrics.formats.allennlp import TrainAndEval
-from trainwarden.metrics.formats.bars import Keras, Tqdm
+from trainwarden.metrics.formats.bars import Tqdm
 from trainwarden.metrics.formats.base import Line, LineFormat, Pair, Row
 from trainwarden.metrics.formats.blocks import Block
 from trainwarden.metrics.formats.boosting import Boosting
+from trainwarden.metrics.formats.boxes import Box, Piped
+from trainwarden.metrics.formats.coco import CocoEval
 from trainwarden.metrics.formats.dicts import PrintedDict
 from trainwarden.metrics.formats.dll import DLLogger
+from trainwarden.metrics.formats.espnet import ESPnet
 from trainwarden.metrics.formats.jsonl import JsonLines
+from trainwarden.metrics.formats.keras import Keras
 from trainwarden.metrics.formats.mllog import MLLog
+from trainwarden.metrics.formats.paddle import PaddleTensor
 from trainwarden.metrics.formats.pairs import Pairs
-from trainwarden.metrics.formats.tables import Box, Table
+from trainwarden.metrics.formats.rounds import Rounds
+from trainwarden.metrics.formats.steplines import StepLines
+from trainwarden.metrics.formats.tables import Table
 from trainwarden.metrics.formats.yolo import Yolo
 
 __all__ = ["Line", "LineFormat", "Pair", "Row", "builtin_formats"]
@@ -24,13 +31,16 @@ def builtin_formats() -> tuple[LineFormat, ...]:
         *(
             Yolo(),
             Tqdm(),
+            DLLogger(),
             PrintedDict(),
             MLLog(),
-            DLLogger(),
+            ESPnet(),
+            CocoEval(),
+            PaddleTensor(),
             JsonLines(),
             Keras(),
             Boosting(),
             Table(),
         ),
-        *(TrainAndEval(), Box(), Block(), Pairs()),
+        *(Rounds(), StepLines(), TrainAndEval(), Piped(), Box(), Block(), Pairs()),
     )

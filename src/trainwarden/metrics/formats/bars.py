@@ -1,4 +1,4 @@
-"""Progress bars: tqdm's, redrawn with carriage returns, and Keras's."""
+"""Progress bars of tqdm, redrawn with carriage returns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,6 @@ _UNBOUND = re.compile(
 _PROGRESS = re.compile(
     rf"Progress on:\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it rate:(?P<rate>[\d.]+(?:it/s|s/it))"
 )
-_KERAS = re.compile(
-    r"(?<!\d)(?P<n>\d+)/(?P<total>\d+)\s+(?:\[[=>.\s]*\]|[\u2501\xe2\x94\x81\x80-\xff]{3,}(?:\x1b\[[\d;]*m)*)"
-    r"(?P<rest>.*)"
-)
-_KERAS_QUIET = re.compile(r"(?P<n>\d+)/(?P<total>\d+) - \d+m?s(?P<rest>(?: - .*)?)\Z")
-_KERAS_EPOCH = re.compile(r"^\s*Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$")
 _EVALUATION = re.compile(
     r"(?i)(?:^|[^a-z])(?:val|valid|validation|eval|evaluat\w*|test\w*)(?![a-z])"
 )
@@ -119,45 +113,3 @@ def _rate(text: str, start: int) -> list[Pair]:
     if above == "s":
         return [Pair("s/it", value, "", span)]
     return []
-
-
-class Keras:
-    """`Epoch 3/10`, then ` 100/1875 [=====>....] - ETA: 3s - loss: 0.5 - accuracy: 0.8`."""
-
-    name: ClassVar[str] = "keras"
-    hints: ClassVar[tuple[str, ...]] = (" - ", "epoch ")
-    exclusive: ClassVar[bool] = False
-
-    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
-        """The bar's position in its epoch; its values only where the epoch is complete."""
-        text = line.text.replace("\x08", "")
-        start = line.start
-        if found := _KERAS_EPOCH.match(text[start:]):
-            memory["keras"] = [int(found["epoch"]), int(found["total"])]
-            return None
-        if " - " not in text and "[" not in text:
-            return None
-        redraws = list(_KERAS.finditer(text, start))
-        if not redraws and (quiet := _KERAS_QUIET.match(text, start)):
-            redraws = [quiet]
-        if not redraws or text[start : redraws[0].start()].strip():
-            return None
-        match = redraws[-1]
-        n, total = int(match["n"]), int(match["total"])
-        if total == 0 or n > total:
-            return None
-        pairs: list[Pair] = []
-        state = memory.get("keras")
-        if isinstance(state, list):
-            pairs += [Pair("epoch", float(state[0])), Pair("total_epochs", float(state[1]))]
-        pairs += [Pair("epoch_step", float(n)), Pair("epoch_steps", float(total))]
-        values = scan(match["rest"], 0)[0]
-        if not values and n < total:
-            return None
-        if n == total and "ETA" not in match["rest"]:
-            pairs += [
-                pair._replace(span=None)
-                for pair in values
-                if pair.name.lower() not in {"eta", "step"}
-            ]
-        return Row(self.name, pairs)

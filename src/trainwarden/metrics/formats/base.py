@@ -6,6 +6,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 Phase = Literal["train", "eval", "summary"]
+PHASES: dict[str, Phase] = {
+    "train": "train",
+    "training": "train",
+    "val": "eval",
+    "valid": "eval",
+    "eval": "eval",
+    "validation": "eval",
+    "test": "eval",
+}
+SPLITS = ("split", "mode", "phase", "stage", "subset", "type")
+"""Keys whose value names the phase."""
 
 
 PART = "part"
@@ -55,6 +66,8 @@ class Row:
     """Which process printed it, where the record itself says so."""
     more: tuple[Row, ...] = ()
     """Further records of the same line, taken after this one."""
+    final: bool = False
+    """Whether the record says that the run is over as it should be."""
 
 
 def key_of(row: Row) -> tuple[object, ...]:

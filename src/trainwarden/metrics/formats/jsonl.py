@@ -7,20 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
+from trainwarden.metrics.formats.base import PHASES, SPLITS, Line, Pair, Phase, Row
 from trainwarden.metrics.formats.dicts import _SUMMARY, counted, measured
 from trainwarden.metrics.values import number_in
 
-_PHASES: dict[str, Phase] = {
-    "train": "train",
-    "training": "train",
-    "val": "eval",
-    "valid": "eval",
-    "eval": "eval",
-    "validation": "eval",
-    "test": "eval",
-}
-_SPLITS = ("split", "mode", "phase", "stage", "subset", "type")
 MAX_LINES = 600
 _HUGE = 10**300
 """Integers from here on have no place among floats."""
@@ -92,7 +82,7 @@ class JsonLines:
                     return None
                 if int in kinds and max(map(abs, columns[-1])) >= _HUGE:
                     return None
-            elif kinds == {str} and key not in _SPLITS:
+            elif kinds == {str} and key not in SPLITS:
                 if any(
                     len(value) < 64 and ("/" in value or number_in(value) is not None)
                     for value in set(values)
@@ -171,9 +161,9 @@ def row_of(data: dict[str, Any]) -> Row | None:
     """A row of an object's numbers, or None where it measures nothing."""
     pairs: list[Pair] = []
     phase: Phase | None = None
-    for key in _SPLITS:
+    for key in SPLITS:
         if isinstance(named := data.get(key), str):
-            phase = _PHASES.get(named.lower(), phase)
+            phase = PHASES.get(named.lower(), phase)
     _flatten(data, "", pairs)
     shape = (phase, *[pair.name for pair in pairs])
     known = _MEASURED.get(shape)

@@ -1,4 +1,4 @@
-"""Tables: CSV, TSV and aligned columns under a header; and boxes of `| name | value |`."""
+"""Tables: CSV, TSV and aligned columns under a header."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from trainwarden.metrics.formats.base import Line, Pair, Row
-from trainwarden.metrics.formats.pairs import acceptable
+from trainwarden.metrics.formats.base import PHASES, SPLITS, Line, Pair, Phase, Row
 from trainwarden.metrics.names import canonical
-from trainwarden.metrics.values import NUMBER, number_in, to_float
+from trainwarden.metrics.values import number_in
 
 _NAME = re.compile(r"[^\W\d][\w ./()%@:#+*\[\]=-]{0,120}\Z|#\s*\w+\Z")
+_DELIMITERS = (",", "\t", ";", "|", "  ", " ")
+_DECIMAL_COMMA = re.compile(r"[-+]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)(?:[eE][-+]?\d+)?\Z")
+_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?\Z")
 _HEADER = ("step", "epoch", "iter", "round", "batch", "update")
 _HEADERLESS = re.compile(r"\d+\t[-+\d.eEnaif]+(?:\t[-+\d.eEnaif]+)*\Z")
-_BOX = re.compile(
-    r"\A\s*\|\s*(?P<name>[A-Za-z_][\w /.()%-]{0,60}?)\s*\|\s*(?P<value>[^|\s][^|]*?)?\s*\|\s*\Z"
-)
-_ITEM = re.compile(
-    rf"\A\s*\|?\s*>\s+(?P<name>[A-Za-z_][\w /.-]{{0,60}}):\s+(?P<value>{NUMBER})(?=\s|\Z)"
-)
+_ALIGNED = re.compile(r"\S+(?: \S+)*")
+BLANK = "-"
+_VALUED = re.compile(r"[\s:=]\d")
 _DURATION = re.compile(r"[\d:]+\Z")
-_RULER = re.compile(r"\A\s*[-+=|]{8,}\s*\Z")
 
 
 class Table:
@@ -42,13 +40,15 @@ class Table:
         text = line.text.strip(" ")
         header = memory.get("csv")
         if isinstance(header, list):
-            row = self._row(text, header)
+            if header[0] == "  " and "csv_at" in memory:
+                text = _spread(line.text, memory["csv_at"])  # type: ignore[arg-type]
+            row = self._row(text, header, memory)
             if row is not None:
                 return row
         elif line.number == 1 and _HEADERLESS.match(text):
             memory["headerless"] = True
             memory["csv"] = ["\t", "step", *(f"column_{i}" for i in range(1, text.count("\t") + 1))]
-            return self._row(text, memory["csv"])  # type: ignore[arg-type]
+            return self._row(text, memory["csv"], memory)  # type: ignore[arg-type]
         low = text.lower() if len(text) < 50_000 else ""
         for word in _HEADER:
             if word in low:
@@ -56,8 +56,11 @@ class Table:
         else:
             return None
         found = self._header(text, line.number)
-        if found is not None:
+        if found is not None and not (found[0] == " " and isinstance(header, list)):
             memory["csv"] = found
+            memory.pop("csv_at", None)
+            if found[0] == "  ":
+                memory["csv_at"] = [cell.start() for cell in _ALIGNED.finditer(line.text)]
         return None
 
     def run(
@@ -65,12 +68,14 @@ class Table:
     ) -> tuple[Row, list[Sequence[str]]] | None:
         """The first rows that fill the same cells as the first one, column by column."""
         header = memory.get("csv")
-        if not isinstance(header, list) or header[0] == "  " or "" in header or '"' in texts[0]:
+        if not isinstance(header, list) or header[0][0] == " " or "" in header or '"' in texts[0]:
             return None
-        first = self._row(texts[0].strip(" "), header)
+        first = self._row(texts[0].strip(" "), header, memory)
         if first is None or first.key is None:
             return None
         delimiter = header[0]
+        if "done" in header:
+            return None  # the last row says that the trial is over
         rows = [text.split(delimiter) for text in texts]
         width = len(header) - 1
         columns: list[Sequence[str]] = []
@@ -91,7 +96,9 @@ class Table:
     def _header(self, text: str, number: int) -> list[str] | None:
         if len(text) > 50_000:
             return None
-        for delimiter in (",", "\t", ";", "  "):
+        if text[:1] == "#":
+            text = text.lstrip("# ")  # numpy.savetxt
+        for delimiter in _DELIMITERS:
             if delimiter not in text:
                 continue
             cells = _cells(text, delimiter)
@@ -102,17 +109,21 @@ class Table:
             count = sum(name.known for name in known)
             positions = sum(name.role == "position" and name.known for name in known)
             enough = 1 if number == 1 and delimiter in ",\t" else 2
-            if delimiter == "  " and not (first and first.role == "position" and first.known):
+            if delimiter[0] == " " and not (first and first.role == "position" and first.known):
                 continue
+            if delimiter == " " and count < len(cells):
+                continue  # a sentence, rather
+            if delimiter == "|" and (text[0] == "|" or _VALUED.search(text)):
+                continue  # a box; step 10 | loss 2.5
             if count >= enough and positions and len(set(cells)) >= len(cells) - 1:
                 return [delimiter, *cells]
         return None
 
-    def _row(self, text: str, header: list[str]) -> Row | None:
+    def _row(self, text: str, header: list[str], memory: dict[str, object]) -> Row | None:
         delimiter = header[0]
         cells = (
             text.split(delimiter)
-            if delimiter != "  " and '"' not in text
+            if delimiter[0] != " " and '"' not in text
             else _cells(text, delimiter)
         )
         if len(cells) != len(header) - 1:
@@ -121,18 +132,26 @@ class Table:
             cells = [cell if name else "" for name, cell in zip(header[1:], cells, strict=True)]
         if header is not self._known:
             self._known, self._text = header, "\n".join(header)
+        phase: Phase | None = None
+        final = False
         try:
             numbers = list(map(float, filter(None, cells)))
             mask = tuple(map(bool, cells))
         except ValueError:
+            if delimiter != ",":
+                cells = _with_points(cells, memory)
             values, words = _values(cells)
-            if words and delimiter == "  ":
+            if words and delimiter[0] == " ":
                 return None
             numbers = [value for value in values if value is not None]
             mask = tuple([value is not None for value in values])
+            if words:
+                named = dict(zip(header[1:], cells, strict=True))
+                phase = next((PHASES[named[s].lower()] for s in SPLITS if _split(named, s)), None)
+                final = named.get("done") == "True" and "training_iteration" in named
         if not numbers:
             return None
-        key = (self._text, mask)
+        key = (self._text, mask, phase)
         pairs = self._pairs.get(key)
         if pairs is None:
             pairs = [
@@ -141,8 +160,34 @@ class Table:
             if len(self._pairs) > 200:
                 self._pairs.clear()
             self._pairs[key] = pairs
-        name = self.name if delimiter in ",;" else "table"
-        return Row(name, pairs, numbers=numbers, key=key)
+        name = self.name if delimiter in ",;|" else "table"
+        return Row(name, pairs, phase, numbers=numbers, key=key, final=final)
+
+
+def _split(named: dict[str, str], column: str) -> bool:
+    return named.get(column, "").lower() in PHASES
+
+
+def _with_points(cells: list[str], memory: dict[str, object]) -> list[str]:
+    """Cells with decimal points where they have decimal commas; empty while that is not certain."""
+    if any(_DECIMAL_COMMA.match(cell) for cell in cells):
+        memory.setdefault("csv_comma", True)
+    certain = "csv_comma" in memory
+    return [
+        (cell.replace(",", ".") if certain else "") if _COMMA.match(cell) else cell
+        for cell in cells
+    ]
+
+
+def _spread(text: str, starts: list[int]) -> str:
+    """An aligned row with a mark in its blank cells, where what stands there is under a name.
+
+    Chainer's report leaves a cell blank where there is nothing to say.
+    """
+    cells = {cell.start(): cell[0] for cell in _ALIGNED.finditer(text)}
+    if len(cells) >= len(starts) or not cells.keys() <= set(starts):
+        return text
+    return "  ".join(cells.get(start, BLANK) for start in starts)
 
 
 def _values(cells: list[str]) -> tuple[list[float | None], bool]:
@@ -161,51 +206,12 @@ def _values(cells: list[str]) -> tuple[list[float | None], bool]:
 
 def _cells(text: str, delimiter: str) -> list[str]:
     if delimiter == "  ":
-        return re.split(r"\s{2,}", text.strip())
+        return ["" if cell == BLANK else cell for cell in re.split(r"\s{2,}", text.strip())]
+    if delimiter == " ":
+        return text.split()
     if '"' in text:
         try:
             return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
         except (csv.Error, StopIteration):
             return []
     return [cell.strip() for cell in text.split(delimiter)]
-
-
-class Box:
-    """Boxes of `|    loss   | 0.065  |` between rulers, one record a box."""
-
-    name: ClassVar[str] = "box"
-    hints: ClassVar[tuple[str, ...]] = ("|", "--------", "========", " > ")
-    exclusive: ClassVar[bool] = False
-
-    def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
-        """One cell of a box, or the ruler that ends it."""
-        text = line.text[line.start :]
-        stripped = text.strip(" ")
-        if not stripped or stripped[0] not in "|-+=>":
-            return None
-        if item := _ITEM.match(text):
-            # Coqui: | > loss: 2.5 (2.7), one line each under a line with the step.
-            return Row(self.name, [Pair(item["name"], to_float(item["value"]))], kind="partial")
-        if _RULER.match(text):
-            memory.pop("box", None)
-            return Row(self.name, [], kind="end")
-        match = _BOX.match(text)
-        if match is None:
-            return None
-        if match["value"] is None:
-            memory["box"] = match["name"].strip("/ ") + "/"
-            return None
-        value = number_in(match["value"])
-        if value is None:
-            return None
-        head = str(memory.get("box", ""))
-        name = f"{head}{match['name']}"
-        pair = Pair(name, value)
-        if not canonical(name)[0].known and not head:
-            return None
-        return Row(self.name, [pair], kind="partial")
-
-
-def boxed(pairs: list[Pair]) -> bool:
-    """Whether a box holds measurements: settings are printed in boxes too."""
-    return acceptable(pairs, [], "x")
