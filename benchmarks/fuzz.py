@@ -67,13 +67,15 @@ def limit(size: int) -> Iterator[None]:
 
 def text_reader(data: bytes) -> None:
     """Read one input every way there is. Raises `Broken`, or whatever the reader raises."""
+    from trainwarden.metrics.columns import DERIVED
     from trainwarden.metrics.reader import LogReader
 
     def outcome(reader: LogReader) -> str:
         reading = reader.reading
         said = reading.to_json()
-        said["series"] = {name: series.to_json() for name, series in reading.series.items()}
         # Timestamps that are broken in one line and whole in the next may be read or not.
+        kept = {n: s.to_json() for n, s in reading.series.items() if s.original != DERIVED}
+        said["series"], said["metrics"] = kept, sorted(kept)
         said["events"] = [repr(replace(event, time=None)) for event in reading.events]
         said["rest"] = [reading.tail, reading.notes, reading.lines]
         return json.dumps(said, sort_keys=True, allow_nan=False)

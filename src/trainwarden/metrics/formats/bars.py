@@ -102,7 +102,7 @@ def _rest(text: str, end: int) -> int | None:
 
 
 def _rate(text: str, start: int) -> list[Pair]:
-    found = re.match(r"([\d.]+)\s?([kMG]?)([A-Za-z]+)/([A-Za-z]+)", text)
+    found = re.match(r"(\d+(?:\.\d+)?)\s?([kMG]?)([A-Za-z]+)/([A-Za-z]+)", text)
     if found is None:
         return []
     value = to_float(found[1] + found[2])
