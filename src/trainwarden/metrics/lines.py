@@ -75,7 +75,7 @@ def strip(text: str) -> Prefix:
             if match[group] is not None and rank is None:
                 rank = int(_FIELDS.search(match[group])[0])  # type: ignore[index]
         start = match.end()
-    if start and text[start : start + 1] == " ":
+    if start and text[start : start + 1] in {" ", "\t"}:
         start += 1
     return Prefix(start, time, span, rank)
 

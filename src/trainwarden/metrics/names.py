@@ -63,8 +63,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "loss total_loss train_loss training_loss lm_loss avg_loss average_loss mean_loss"
         " loss_total lossf loss_mean global_avg_loss loss_metrics/global_avg_loss loss_avg"
         " batch_loss step_loss"
-        " | final_loss ce_loss cross_entropy_loss cross_entropy xent nll_loss loss_1 cost ce nll"
-        " mse_loss reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss"
+        " loss/train/total | final_loss languagecrossentropy ce_loss cross_entropy_loss"
+        " cross_entropy xent nll_loss loss_1 cost ce nll mse_loss reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
         " policy_gradient_loss g_loss loss_g loss_gen"
         " act_loss | global_max_loss loss_metrics/global_max_loss",
@@ -127,7 +127,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "mfu perf/mfu/actor perf/mfu model_flops_utilization bf16_mfu throughput/device/mfu hfu",
     ),
-    "perplexity": (None, "result", "perplexity ppl lm_loss_ppl train_ppl"),
+    "perplexity": (None, "result", "perplexity ppl lm_loss_ppl train_ppl languageperplexity"),
     "accuracy": (
         None,
         "result",
@@ -160,6 +160,14 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "entropy actor/entropy policy_entropy mean_entropy objective/entropy actor/entropy_loss"
         " policy/entropy | entropy_loss",
     ),
+    "response_length": (
+        "tokens",
+        "result",
+        "response_length mean_generation_length average_response_length rollout/response_len/mean"
+        " rollout/response_lengths average_sequence_length completion_length seq._length"
+        " | mean_response_length glen",
+    ),
+    "clipped_ratio": (None, "result", "clipped_ratio rollout/truncated_ratio truncation_rate"),
     "loss_scale": (
         None,
         "setting",
@@ -183,7 +191,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "num_tokens num_input_tokens_seen consumed_tokens tokens_seen total_tokens ntokens"
         " num_tokens_seen n_tokens_seen perf/total_num_tokens throughput/total_tokens",
     ),
-    "eta": ("s", "result", "eta remaining remaining_time eta_seconds time/remaining_estimate"),
+    "eta": ("s", "result", "eta remaining remaining_time eta_seconds"),
 }
 
 _RANKED: dict[str, Canonical] = {}
@@ -337,6 +345,9 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
         stripped = _lookup(rest)
         found = found if found is not None and stripped is None else stripped
     meant = own or phase
+    if found is None and own == "eval" and (last := _RANKED.get(rest.rpartition("/")[2])):
+        # eval/c4_en/Perplexity: a measure of one of several sets
+        found = last._replace(rank=7) if last.name in SCORES else None
     if found is None:
         key = slug(low)
         if own is None and meant == "eval":

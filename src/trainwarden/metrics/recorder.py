@@ -93,6 +93,9 @@ class Recorder:
                 self.block.append((row, offset, time, rank))
         elif row.kind == "end":
             self.end_block()
+        elif row.kind == "head":
+            told = {pair.name: pair.value for pair in row.pairs}
+            self.tracker.headed(told["epoch"], told.get("total_epochs"))
         else:
             for pair in row.pairs:
                 if pair.name in {"total_steps", "max_steps"} and pair.value > 0:
@@ -289,9 +292,9 @@ class Recorder:
         if row.phase == "train":
             self.section = None
             return
-        for role, index in self.tracker.places_at(row):
-            if role == "step" and row.kind != "bar" and numbers[index] > self.tracker.current:
-                self.section = None
+        places = {role: numbers[index] for role, index in self.tracker.places_at(row)}
+        if row.kind != "bar" and self.tracker.ahead(places):
+            self.section = None
 
     def _bind(self, row: Row, key: Any) -> Binding:
         tracker = self.tracker

@@ -87,6 +87,10 @@ class Tracker:
     """Whether rows state their step and their place in the epoch."""
     said: dict[str, Any] = field(default_factory=dict)
     """The last row that stated no step, as `repeats` has it, with its step."""
+    head: float | None = None
+    """The epoch of the last line that said an epoch and nothing else."""
+    turned_at: float = -2.0
+    """Where the run stood when such a line said the epoch after the one before."""
     least: float | None = None
     """The lowest step stated by a row of training."""
 
@@ -140,6 +144,12 @@ class Tracker:
             return self._beside_bar(logger)
         if self.explicit:
             return self._here(epoch)
+        if epoch is None and self.head is not None and not self.counted:
+            if logger.epoch != self.head:
+                logger.epoch = self.head
+                self.epoch_done(self.head)
+                self._advance(max(self.head, self.current), max(self.head, self.current))
+                return self.current
         # Once an epoch was a fraction, a whole one is a line like the others.
         whole = epoch is not None and epoch == int(epoch) and not self.counted
         if epoch is not None and whole and logger.epoch != epoch:
@@ -157,6 +167,27 @@ class Tracker:
                 self._advance(float(logger.rows), float(logger.rows))
             return float(logger.rows)
         return self._here(epoch)
+
+    def headed(self, epoch: float, total: float | None) -> None:
+        """Take a line that says which epoch begins, and nothing else."""
+        following = self.head is not None and epoch == self.head + 1 and not self.resuming
+        self.turned_at = self.current if following else -2.0
+        self.head = epoch
+        if self.first_epoch is None:
+            self.first_epoch = epoch
+        if total is not None:
+            self.total_epochs = total
+
+    def ahead(self, places: dict[str, float]) -> bool:
+        """Whether a place lies beyond where the run stands."""
+        if "step" in places:
+            return places["step"] > self.current
+        if "epoch_step" not in places:
+            return False
+        epoch = places.get("epoch")
+        if epoch is not None and self.epoch is not None:
+            return epoch > self.epoch
+        return self._inner(places) > self.current
 
     def sums_up(self, places: dict[str, float]) -> bool:
         """Whether a row sums up an epoch of a log whose steps are printed line by line.
@@ -186,6 +217,10 @@ class Tracker:
         """An epoch was summed up."""
         self.epochs_done = epoch + (1.0 if self.first_epoch == 0 else 0.0)
 
+    def stands_at(self, step: float) -> None:
+        """Take where the run stands before its first step is printed."""
+        self._advance(step, step)
+
     def _advance(self, x: float, printed: float) -> None:
         self.current, self.printed = x, printed
         if self.runs == 0:
@@ -194,15 +229,17 @@ class Tracker:
     def _in_epoch(
         self, places: dict[str, float], shape: str, rank: int | None, evaluation: bool
     ) -> float | None:
-        inner, length = places["epoch_step"], places.get("epoch_steps") or 0.0
-        epoch = places.get("epoch", self.epoch)
-        done = 0.0
-        if epoch is not None:
-            zero = 0.0 if self.first_epoch == 0 else 1.0
-            done = max(0.0, epoch - zero) * length
         if evaluation:
-            return self._here(epoch)
-        return self._stated(done + inner, None, f"{shape}@", rank, False)
+            return self._here(places.get("epoch", self.epoch))
+        return self._stated(self._inner(places), None, f"{shape}@", rank, False)
+
+    def _inner(self, places: dict[str, float]) -> float:
+        epoch = places.get("epoch", self.epoch)
+        if epoch is None:
+            return places["epoch_step"]
+        zero = 0.0 if self.first_epoch == 0 else 1.0
+        done = max(0.0, epoch - zero) * (places.get("epoch_steps") or 0.0)
+        return done + places["epoch_step"]
 
     def _stated(
         self, step: float, epoch: float | None, shape: str, rank: int | None, evaluation: bool
@@ -219,11 +256,19 @@ class Tracker:
         if evaluation:
             if self.current < 0 and step >= 0:
                 self._advance(step, step)
+            if self._epoch_long(step, epoch):
+                return self._here(epoch)
             return step + logger.base
         fell, restarted = step < logger.last, False
-        if fell and epoch is not None and logger.epoch is not None and epoch > logger.epoch:
-            logger.base += logger.last + (logger.stride or 1.0)
+        turned = self.turned_at == self.current and step <= logger.last
+        if turned or (fell and None not in {epoch, logger.epoch} and epoch > logger.epoch):  # type: ignore[operator]
+            # The first row of an epoch is as far from the last one of that before as any two.
+            logger.base += logger.last + max(0.0, (logger.stride or step) - step)
+            self.turned_at = -2.0
             self.relative = True
+        elif step < self.current and step == self.epoch and logger.last < 0:
+            logger.rows -= 1
+            return self.current  # it is the epoch that is called so: mmengine's scores
         elif restarted := fell and self._fell_back(logger, step):
             logger.base = 0.0
             self._restart(step)
@@ -241,6 +286,10 @@ class Tracker:
             self._advance(x, step)
         self.resuming = False
         return x
+
+    def _epoch_long(self, step: float, epoch: float | None) -> bool:
+        """Whether an evaluation tells a step of its own epoch, or how long it was itself."""
+        return epoch is not None and epoch == self.epoch and step < self.current
 
     def _fell_back(self, logger: Logger, step: float) -> bool:
         if logger.rows < max((other.rows for other in self.loggers.values()), default=0) / 4:
@@ -335,9 +384,9 @@ class Tracker:
     @property
     def total_steps(self) -> int | None:
         """How many steps the run is to make, where the log says it."""
-        if self.total is not None:
-            return int(self.total)
         reached = self.printed
+        if self.total is not None and self.total >= reached:
+            return int(self.total)
         if self.bar_total is not None and self.bar_total >= reached:
             near = self.bars.get(self.main_bar)
             at = near.base + near.n if near else 0.0

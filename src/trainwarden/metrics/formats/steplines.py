@@ -1,4 +1,4 @@
-"""Logs of single values after their step: llm.c's `s:10 trl:3.2`, build-nanogpt's `10 train 3.2`."""
+"""Logs of single values after their step: llm.c's `s:10 trl:3.2`, build-nanogpt's `9 val 3.2`."""
 
 from __future__ import annotations
 
