@@ -129,7 +129,7 @@ LOGS: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, Point, Point]]]]
         + "Test: [  49/49]  Time: 0.1 (0.2)  Loss:   4.021 ( 4.099)  Acc@1:  12.156 ( 11.156)\n"
         + "*** Best metric: 11.156 (epoch 1)\n",
         {"ended": "finished", "last_step": 101},
-        {"loss": (12, (0, 3.0), (101, 2.0)), "eval_loss": (1, (101, 4.021), (101, 4.021))},
+        {"loss": (12, (0, 3.0), (101, 2.0)), "eval_loss": (1, (101, 4.099), (101, 4.099))},
     ),
     "mmengine": (
         lines(

@@ -94,6 +94,7 @@ class Recorder:
         elif row.kind == "end":
             self.end_block()
         elif row.kind == "head":
+            self.section = None
             told = {pair.name: pair.value for pair in row.pairs}
             self.tracker.headed(told["epoch"], told.get("total_epochs"))
         else:

@@ -16,7 +16,7 @@ _NOT_TRAINING = re.compile(
     r"|filter|process|convert|checkpoint|shard|sampl|infer|hellaswag|collect|build|prepar|extract"
     r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
 )
-_TRAINING = re.compile(r"(?i)^[\W#]*$|train|epoch|step|iter|progress|updat|global|loss")
+_TRAINING = re.compile(r"(?i)^[\W#]*$|train|epoch|step|iter|progress|updat|global|loss|episode")
 
 
 @lru_cache(maxsize=256)
@@ -144,12 +144,12 @@ class Tracker:
             return self._beside_bar(logger)
         if self.explicit:
             return self._here(epoch)
-        if epoch is None and self.head is not None and not self.counted:
-            if logger.epoch != self.head:
-                logger.epoch = self.head
-                self.epoch_done(self.head)
-                self._advance(max(self.head, self.current), max(self.head, self.current))
-                return self.current
+        if epoch is None and not self.counted and self.head not in {None, logger.epoch}:
+            logger.epoch = head = float(self.head or 0.0)
+            self.epoch_done(head)
+            if head >= self.current:
+                self._advance(head, head)
+            return self.current
         # Once an epoch was a fraction, a whole one is a line like the others.
         whole = epoch is not None and epoch == int(epoch) and not self.counted
         if epoch is not None and whole and logger.epoch != epoch:
@@ -387,15 +387,18 @@ class Tracker:
         reached = self.printed
         if self.total is not None and self.total >= reached:
             return int(self.total)
+        near = self.bars.get(self.main_bar)
+        if near and near.base and near.epoch is None and self.total_epochs and not self.explicit:
+            return int(near.total * self.total_epochs)  # a bar for each epoch
         if self.bar_total is not None and self.bar_total >= reached:
-            near = self.bars.get(self.main_bar)
             at = near.base + near.n if near else 0.0
             if not self.explicit or abs(at - reached) <= max(3.0, 0.02 * self.bar_total):
                 return int(self.bar_total)
         if self.stated_total is not None and self.stated_total >= reached:
             return int(self.stated_total)
-        if self.epoch_steps and self.total_epochs:
-            return int(self.epoch_steps * self.total_epochs)
+        planned = (self.epoch_steps or 0.0) * (self.total_epochs or 0.0)
+        if planned and planned >= reached:
+            return int(planned)
         if self.total_epochs and not self.explicit and not self.counted and not self.main_bar:
             return int(self.total_epochs)  # the steps are epochs
         return None

@@ -43,13 +43,14 @@ class Row:
     `loose` are spans of digits that mean nothing and may differ from line to line: with the spans
     of the pairs they let the reader recognise the next line of this shape without parsing it.
     `kind` is `metrics`; `partial` (belongs to one record with its neighbours), `end` (such a
-    record ends), `bar` (a progress bar), `totals` (says only how long the run will be).
+    record ends), `bar` (a progress bar), `totals` (says only how long the run will be), `head`
+    (says only which epoch begins).
     """
 
     format: str
     pairs: list[Pair]
     phase: Phase | None = None
-    kind: Literal["metrics", "partial", "end", "bar", "totals"] = "metrics"
+    kind: Literal["metrics", "partial", "end", "bar", "totals", "head"] = "metrics"
     label: str = ""
     """For a bar: what it says of itself."""
     loose: list[tuple[int, int]] = field(default_factory=list)

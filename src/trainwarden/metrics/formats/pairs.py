@@ -8,7 +8,7 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
 from trainwarden.metrics.formats.scan import scan
 from trainwarden.metrics.names import SCORES, canonical, is_setting
-from trainwarden.metrics.values import to_float
+from trainwarden.metrics.values import NUMBER, to_float
 
 MAX_REFUSED = 2000
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
@@ -57,18 +57,27 @@ _HINTS = (
 )
 _TOTALS = re.compile(
     r"(?:total (?:optimization |training |train )?(?:steps|iterations|updates)"
-    r"|max[_ ](?:steps|iters|iterations)|num_training_steps|training steps)"
+    r"|max[_ ](?:steps|iters?|iterations|updates?)|num_training_steps|training steps)"
     r"\s*(?:[:=]|is|\s)\s*\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
     r"|--(?:max[_-](?:steps|iters)|train(?:ing)?[._-](?:steps|iters)|num[_-]train[_-]steps)[= ]"
-    r"(?P<flag>\d+)\b",
+    r"(?P<flag>\d+)\b|, max: (?P<mmcv>\d+) iters\b",
     re.IGNORECASE,
 )
 _EPOCHS = re.compile(
-    r"(?:^\s*|[-(,]\s?)(?:num[_ -](?:train[_ -])?|max[_ -]|total[_ -])?epochs\s*[:=]\s*(?P<n>\d+)"
-    r"\s*(?:,|\)|$)"
-    r"|--(?:num[_-](?:train[_-])?|max[_-])?epochs[= ](?P<flag>\d+)\b",
+    r"(?:^\s*|[-(,]\s?|`)(?:(?:num[_ -](?:train[_ -])?|max[_ -]|total[_ -])?epochs|max_epoch)"
+    r"\s*[:=]\s*(?P<n>\d+)\s*(?:[,)`]|$)"
+    r"|--(?:num[_-](?:train[_-])?|max[_-])?epochs[= ](?P<flag>\d+)\b"
+    r"|, max: (?P<mmcv>\d+) epochs\b",
     re.IGNORECASE,
 )
+_HEAD = re.compile(
+    r"[\W_]*(?:(?:start(?:ing)?|begin(?:ning)?|training) )?(?:training )?epoch(?: number)?"
+    r"[\s:=\[#(]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]*",
+    re.IGNORECASE,
+)
+_TALK = re.compile(r"\bimproved from\b|\bdid not improve\b")  # Keras's ModelCheckpoint
+_MEAN = re.compile(rf"\s*\(\s*({NUMBER})\s*\)")
+_RATE = re.compile(r"\W*(?P<current>current )?(?:learning[ _]rate|lr)\W", re.IGNORECASE)
 
 
 class Pairs:
@@ -91,12 +100,14 @@ class Pairs:
         if shape in self._refused:
             return None
         if (spaces := text.count(" ")) > 10 and 6 * len(_NUMERAL.findall(text, start)) < spaces:
-            return None  # prose: a metric line has few words to a number
-        row = self._parse(text, start)
+            # Prose: a metric line has few words to a number.
+            return self._planned(text, start, []) if "max_" in text else None
+        row = self._parse(text, start, memory)
         if row is not None and row.kind == "metrics":
             # Once there are step lines, a sentence with numbers is what a model wrote.
             if not row.repeatable and "stepped" in memory:
                 return None
+            memory.setdefault("measured", True)
             if (
                 "stepped" not in memory
                 and row.repeatable
@@ -109,20 +120,33 @@ class Pairs:
             self._refused.add(shape)
         return row
 
-    def _parse(self, text: str, start: int) -> Row | None:
-        pairs, loose, residual = scan(text, start)
-        body = text[start:]
+    def _planned(self, text: str, start: int, pairs: list[Pair]) -> Row | None:
+        """How long the run will be, where the line says it and not where the run is."""
         if found := _TOTALS.search(text, start):
-            total = to_float(found["n"] or found["flag"])
+            total = to_float(found["n"] or found["flag"] or found["mmcv"])
             if total > 1 and (found["flag"] or not any(_is(pair, "step") for pair in pairs)):
                 return Row(self.name, [Pair("total_steps", total)], kind="totals")
-        if (stated := _EPOCHS.search(body)) and not any(
+        if (stated := _EPOCHS.search(text[start:])) and not any(
             _is(pair, "step") or _is(pair, "epoch") for pair in pairs
         ):
-            epochs = float(stated["n"] or stated["flag"])
-            return Row(self.name, [Pair("total_epochs", epochs)], kind="totals")
-        if not pairs:
+            epochs = float(stated["n"] or stated["flag"] or stated["mmcv"])
+            if epochs > 0:
+                return Row(self.name, [Pair("total_epochs", epochs)], kind="totals")
+        return None
+
+    def _parse(self, text: str, start: int, memory: dict[str, object]) -> Row | None:
+        body = text[start:]
+        if len(body) < 120 and (head := _HEAD.fullmatch(body)):
+            place = [Pair("epoch", float(head["epoch"]))]
+            if head["total"]:
+                place.append(Pair("total_epochs", float(head["total"])))
+            return Row(self.name, place, kind="head")
+        pairs, loose, residual = scan(text, start)
+        if planned := self._planned(text, start, pairs):
+            return planned
+        if not pairs or _TALK.search(body):
             return None
+        pairs = _inner_counts(pairs)
         phase = phase_of(body, residual)
         results = [(pair, *canonical(pair.name)) for pair in pairs]
         results = [one for one in results if one[1].role == "result"]
@@ -138,8 +162,14 @@ class Pairs:
             # Where the evaluation stands is not where the training does.
             loose += [p.span for p in pairs if p.span and p.name != "epoch" and _position(p)]
             pairs = [pair for pair in pairs if pair.name == "epoch" or not _position(pair)]
-        if not acceptable(pairs, residual, body) and not (pairs and _EVALUATED.match(body)):
+        if (
+            not acceptable(pairs, residual, body)
+            and not (pairs and _EVALUATED.match(body))
+            and not (len(pairs) == 1 and _rate(body, memory) and _is(pairs[0], "learning_rate"))
+        ):
             return None
+        if phase == "eval":
+            pairs, loose = _with_means(text, pairs, loose)
         prose = any(word.lower() in _PROSE for word in residual) or any(
             " " in pair.name and not _PROSE.isdisjoint(pair.name.lower().split()) for pair in pairs
         )
@@ -148,6 +178,37 @@ class Pairs:
         row = Row(self.name, pairs, phase, loose=loose, repeatable=not prose)
         row.rank = int(ranks[0].value) if ranks and ranks[0].value >= 0 else None
         return row
+
+
+def _rate(body: str, memory: dict[str, object]) -> bool:
+    """Whether a learning rate alone on a line is that of training, not of its settings."""
+    found = _RATE.match(body)
+    return found is not None and (found["current"] is not None or "measured" in memory)
+
+
+def _inner_counts(pairs: list[Pair]) -> list[Pair]:
+    """`STEP: 25/60 -- GLOBAL_STEP: 85`: of two counts of a line, the one with an end is inner."""
+    ranks = [canonical(pair.name)[0].rank if _is(pair, "step") else 99 for pair in pairs]
+    for index, pair in enumerate(pairs[:-1]):
+        if pairs[index + 1].name == "total_steps" and min(ranks) < ranks[index] < 99:
+            inner = [pair._replace(name="epoch_step")]
+            inner.append(pairs[index + 1]._replace(name="epoch_steps"))
+            return pairs[:index] + inner + pairs[index + 2 :]
+    return pairs
+
+
+def _with_means(
+    text: str, pairs: list[Pair], loose: list[tuple[int, int]]
+) -> tuple[list[Pair], list[tuple[int, int]]]:
+    """Of an evaluation's `Acc@1: 12.1 (11.5)` the mean so far: in the end it is the result."""
+    taken: list[Pair] = []
+    for pair in pairs:
+        mean = _MEAN.match(text, pair.span[1]) if pair.span else None
+        if pair.span and mean and mean.span(1) in loose:
+            loose = [pair.span if span == mean.span(1) else span for span in loose]
+            pair = pair._replace(value=to_float(mean[1]), span=mean.span(1))
+        taken.append(pair)
+    return taken, loose
 
 
 def _zeros(match: re.Match[str]) -> str:
@@ -175,10 +236,12 @@ def phase_of(body: str, residual: list[str]) -> Phase | None:
     return None
 
 
+_ARGUMENTS = frozenset({"imgsz", "epochs", "patience"})
 _NEUTRAL = frozenset(
     {"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "epoch"}
     | {"step", "avg", "average", "mean", "current", "rank", "bpc", "bits", "none", "transformer"}
     | {"batch", "progress", "postfix", "samples", "sec", "images", "iter"}
+    | {"metrics", "results", "pseudo", "global", "foreground"}
 )
 
 
@@ -186,6 +249,8 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
     """Whether a line is made of its pairs: measurements, and neither prose nor config."""
     known = settings = odd = others = 0
     stepped = epoched = False
+    if not _ARGUMENTS.isdisjoint(pair.name for pair in pairs):
+        return False
     for pair in pairs:
         meaning = canonical(pair.name)[0]
         if meaning.role == "position" and meaning.known:
@@ -205,6 +270,8 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
         return (known + settings > 0 or len(pairs) > 2) and len(words) <= 5 + len(pairs)
     if odd > known:
         return False
+    if known == 1 and not settings and len(words) <= 3 and _PHASE_EVAL.search(" ".join(residual)):
+        return others <= 1
     if epoched:
         return known > 0 and len(words) <= 4 + len(pairs)
     if known >= 2:

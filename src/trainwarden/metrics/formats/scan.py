@@ -61,6 +61,8 @@ _COUNTER = re.compile(r"\s*\[\s*")
 _NAMED_NEXT = re.compile(r"\] (?:collection=\S+ )?[A-Za-z][\w/.-]*=")  # clu: [500] loss=2.5, lr=0.1
 _NUMBERED = re.compile(r"(?i)\b(epoch|step|iter|iteration)\[\s*\Z")
 _PLACED = re.compile(r"\s*\[")
+_THEN_INNER = re.compile(r"\]\s*\[\s*\d+\s*/\s*\d+")  # Train: [0/300][50/625]
+_RANGE = re.compile(r"-(\d+)\]")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
 )
@@ -120,6 +122,10 @@ def scan(
         unit = (match["unit"] or "").strip()
         value = to_float(match["num"])
         name, dropped = _key(gap)
+        if gap[-1:] == "[" and (last := _RANGE.match(text, position)):
+            # Batch [20-40]: what was done since the line before
+            loose.append((begin, after_digits))
+            (begin, after_digits), value, position = last.span(1), float(last[1]), last.end(1)
         total = match["total"]
         if not name and unit in {"", "%"} and (after := _AFTER.match(text, position)):
             name, position = after[1], after.end()
@@ -170,9 +176,9 @@ def scan(
                     position = of.end()
                 before = position
                 continue
-            name = "step" if total is not None else "epoch"
+            name = "step" if total and not _THEN_INNER.match(text, position) else "epoch"
         meaning = canonical(name)[0].name
-        if name.lower() == "throughput" and "/" in unit:
+        if name.lower() in {"throughput", "speed"} and "/" in unit:
             name = _unit_name(unit, gap)  # Throughput is 512.1 record / second
         if (meaning == "step" and not value.is_integer()) or (
             meaning == "epoch" and value != value
@@ -253,6 +259,8 @@ def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
             dropped = _WORD.findall(" ".join(words[:skip]))
             if _STATISTIC.search(" ".join(words[:skip])):
                 break  # "Std of Reward" is not the reward
+            if shorter.lower() == "cost" and words[skip - 1].lower() == "time":
+                break
             if meaning.name == "step_time" and _SINCE.search(" ".join(words[:skip])):
                 break  # "total time" is not the step's
             if meaning.role == "position" and _NOT_HERE.search(" ".join(words[:skip])):
