@@ -34,7 +34,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "position",
         "global_step global_steps num_updates training/global_step total_timesteps"
         " timesteps_total num_env_steps_sampled_lifetime env_steps total_env_steps"
-        " time/total_timesteps"
+        " time/total_timesteps totalenvinteracts"
         " | step steps train_step trainer/global_step step_num cur_step current_step"
         " current_steps optimizer_step optim_step opt_step training_step number_of_steps"
         " | iter iteration iterations it itr update updates train_iter"
@@ -64,16 +64,18 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " loss_total lossf loss_mean global_avg_loss loss_metrics/global_avg_loss loss_avg"
         " batch_loss step_loss"
         " loss/train/total | final_loss languagecrossentropy ce_loss cross_entropy_loss"
-        " cross_entropy xent nll_loss loss_1 cost ce nll mse_loss reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss"
+        " cross_entropy cross-entropy crossentropy xent nll_loss loss_1 cost ce nll mse_loss"
+        " reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss softmaxloss celoss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
-        " policy_gradient_loss g_loss loss_g loss_gen"
+        " policy_gradient_loss losspi g_loss loss_g loss_gen"
         " act_loss | global_max_loss loss_metrics/global_max_loss",
     ),
     "learning_rate": (
         None,
         "setting",
         "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
-        " optim/lr | lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr act_lr"
+        " optim/lr x/lr0 default_optimizer_learning_rate"
+        " | lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr act_lr"
         " | current_lr_0 critic/lr critic_lr lr/pg1",
     ),
     "grad_norm": (
@@ -81,7 +83,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "grad_norm gnorm gradient_norm actor/grad_norm global_grad_norm grad_norm/total"
         " norm total_norm gradnorm grad_norms optim/total_grad_norm l2_grad_norm grad._norm"
-        " | actor_grad_norm grad_norm_1 grad_l2 grad | grad_norm_0 critic/grad_norm",
+        " | actor_grad_norm grad_norm_1 grad_l2 grad grad_gnorm"
+        " gradients_default_optimizer_global_norm | grad_norm_0 critic/grad_norm",
     ),
     "tokens_per_second": (
         "tokens/s",
@@ -217,6 +220,9 @@ for _name in _BENCHMARKS.split():
 _TRAIN = frozenset({"train", "training", "tr", "trn"})
 _EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout"})
 _GROUPS = frozenset({"metrics", "losses", "global", "perf", "charts", "stats", "time", "optim"})
+_GROUPS |= {"main"}  # Chainer's report of its optimizer's target
+_LEARNER = re.compile(r"(?:info/)?learners?/[\w.-]+/(?:learner_stats/)?(\w+)")
+"""RLlib's results of one policy."""
 _UNIT_HINTS = {
     "ms": 1e-3,
     "s": 1.0,
@@ -272,6 +278,8 @@ def _lookup(name: str) -> Canonical | None:
     found = _RANKED.get(name)
     if found is None and "." in name:
         found = _RANKED.get(name.replace(".", "/"))
+    if found is None and "learner" in name and (learner := _LEARNER.fullmatch(name)):
+        found = _RANKED.get(learner[1])
     if found is None and "l" in name and _GROUP_RATE.fullmatch(name):
         return Canonical("learning_rate", None, 1.0, 1, True, "setting")
     if found is None and _LOSS_WORD.search(name) and not _NOT_RESULT.search(name):

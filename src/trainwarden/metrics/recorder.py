@@ -70,6 +70,7 @@ class Recorder:
     def heading(self, body: str) -> None:
         """Take a line that may begin a section of training or evaluation."""
         if len(body) < 200 and (found := _SECTION.match(body)):
+            self.end_block()
             self.section = "eval" if found["eval"] else None
 
     def row(self, row: Row, offset: int, time: float | None, rank: int | None) -> None:
@@ -94,10 +95,13 @@ class Recorder:
         elif row.kind == "end":
             self.end_block()
         elif row.kind == "head":
+            self.end_block()
             self.section = None
             told = {pair.name: pair.value for pair in row.pairs}
             self.tracker.headed(told["epoch"], told.get("total_epochs"))
         else:
+            if row.phase == "train":
+                self.section = None
             for pair in row.pairs:
                 if pair.name in {"total_steps", "max_steps"} and pair.value > 0:
                     self.tracker.stated_total = pair.value

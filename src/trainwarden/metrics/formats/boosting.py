@@ -11,7 +11,7 @@ from trainwarden.metrics.values import NUMBER, to_float
 _ROUND = re.compile(r"\[(?P<n>\d+)\]\s+(?=[A-Za-z])|(?P<cat>\d+):\t(?=learn|test)")
 _VALUE = re.compile(rf"(?P<name>[^\t:]{{1,80}}): ?(?P<num>{NUMBER})(?:[ +][^\t]*)?(?:\t|\Z)")
 _BEST = re.compile(r"best iteration", re.IGNORECASE)
-_DATASET = re.compile(r"(?P<set>training|valid\w*|test\w*|eval\w*)'s ")
+_DATASET = re.compile(r"(?:cv_agg's )?(?P<set>training|train|valid\w*|test\w*|eval\w*|cv_agg)'?s? ")
 
 
 class Boosting:

@@ -24,6 +24,7 @@ _SUMMARY = frozenset(
 )
 
 
+_ORBIT = re.compile(r"\b(?P<what>step): +(?P<n>\d+)(?P<of>) \| [^|]+\| output: \Z")
 _PLACE = re.compile(
     r"(?:^|[^A-Za-z])(?P<what>(?:global[ _]?)?step|iter|iteration|update|round|epoch|episode"
     r"|rollout|perf|eval)\s*[:#=]?\s*(?P<n>\d+)(?:\s*/\s*(?P<of>\d+))?[\s\])]*(?:\[\w+\])?"
@@ -39,7 +40,7 @@ class PrintedDict:
     Over several lines too, an item on each, as `pprint` prints it.
     """
 
-    hints: ClassVar[tuple[str, ...]] = ("{'", "': ")
+    hints: ClassVar[tuple[str, ...]] = ("{'", "': ", "| output:")
     exclusive: ClassVar[bool] = False
     name: ClassVar[str] = "hf-dict"
 
@@ -47,8 +48,17 @@ class PrintedDict:
         """The numbers of the dict by key; what is no number is passed over."""
         text, start = line.text, line.start
         held = memory.get("dict")
+        if text.rstrip().endswith("| output:"):
+            # Orbit, of TensorFlow's models: train | step: 100 | steps/sec: 3.2 | output:
+            memory["dict_of"] = "eval" if text[start:].lstrip().startswith("eval ") else "train"
+            return None
         if isinstance(held, list):
-            if text.startswith(" '") and text[-1] in {",", "}"} and len(held) < MAX_HELD:
+            if (
+                text[:1] == " "
+                and text.lstrip(" ")[:1] == "'"
+                and text[-1] in {",", "}"}
+                and len(held) < MAX_HELD
+            ):
                 held.append(text)
                 if text[-1] == ",":
                     return None
@@ -82,7 +92,9 @@ class PrintedDict:
         if names & _SUMMARY:
             return Row(self.name, pairs, "summary", loose=loose)
         phase = phase_of(lead, re.findall(r"[A-Za-z]+", lead)) if lead.strip() else None
-        if place := _PLACE.search(lead):
+        if memory.get("dict_of") == "eval" and not lead.strip():
+            phase = "eval"
+        if place := _PLACE.search(lead) or _ORBIT.search(lead):
             pairs = _placed(pairs, place, brace - len(lead))
             if (
                 place["what"].lower() == "epoch"

@@ -42,15 +42,30 @@ class MLLog:
 
 def _row(format_: str, key: str, value: Any, where: Any) -> Row | None:
     if isinstance(value, dict):
-        where, value = {**value, **(where if isinstance(where, dict) else {})}, value.get("value")
+        where = {**value, **(where if isinstance(where, dict) else {})}
+        if key == "tracked_stats":
+            places = _placed(where)
+            stats = [
+                Pair(name, float(number))
+                for name, number in value.items()
+                if type(number) in {int, float} and name not in _PLACES
+            ]
+            return Row(format_, places + stats) if places and stats else None
+        value = value.get("value")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     meaning = canonical(key)[0]
     if not meaning.known or meaning.role != "result":
         return None
-    pairs = [Pair(key, float(value))]
-    if isinstance(where, dict):
-        for name, role in _PLACES.items():
-            if isinstance(at := where.get(name), (int, float)):
-                pairs.append(Pair(role, float(at)))
+    pairs = [Pair(key, float(value)), *_placed(where)]
     return Row(format_, pairs, "eval" if key.startswith("eval") else None)
+
+
+def _placed(where: Any) -> list[Pair]:
+    if not isinstance(where, dict):
+        return []
+    return [
+        Pair(role, float(at))
+        for name, role in _PLACES.items()
+        if isinstance(at := where.get(name), (int, float))
+    ]

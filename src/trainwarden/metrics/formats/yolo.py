@@ -13,8 +13,14 @@ _EPOCH = re.compile(
     rf"\s*(?P<epoch>\d+)/(?P<total>\d+)\s+(?P<mem>[\d.]+)G(?P<values>(?:\s+{NUMBER})+):?\s+"
     r"(?P<pct>\d+)%"
 )
-_ALL = re.compile(r"\s+all\s+\d+\s+\d+(?P<values>(?:\s+\d[\d.e-]*){4})")
+_ALL = re.compile(
+    r"\s+all\s+(?:\d+\s+\d+(?P<values>(?:\s+\d[\d.e-]*){4,8})|(?P<tops>\d\.\d+\s+\d\.?\d*))\s*\Z"
+)
+_PARTS = {"box": "box_loss", "obj": "obj_loss", "cls": "cls_loss"}
+"""The losses as YOLOv5 calls them."""
 _SCORES = ("precision", "recall", "mAP50", "mAP50-95")
+_SECOND = tuple(f"{name}(M)" for name in _SCORES)
+"""Of masks or poses, after those of boxes."""
 
 
 class Yolo:
@@ -34,8 +40,9 @@ class Yolo:
         if not isinstance(names, list):
             return None
         if scores := _ALL.match(text):
-            values = map(to_float, scores["values"].split())
-            pairs = [Pair(name, value) for name, value in zip(_SCORES, values, strict=False)]
+            values = map(to_float, (scores["values"] or scores["tops"]).split())
+            titles = (*_SCORES, *_SECOND) if scores["values"] else ("top1_acc", "top5_acc")
+            pairs = [Pair(name, value) for name, value in zip(titles, values, strict=False)]
             return Row(self.name, pairs, "eval")
         found = _EPOCH.match(text, line.start)
         if found is None:
@@ -46,7 +53,7 @@ class Yolo:
         pairs.append(Pair("gpu_mem", float(found["mem"]), "GB"))
         values = map(to_float, found["values"].split())
         pairs += [
-            Pair(name, value)
+            Pair(_PARTS.get(name, name), value)
             for name, value in zip(names, values, strict=False)
             if name.lower() not in {"instances", "size", "labels", "img_size"}
         ]
