@@ -41,6 +41,8 @@ _PREFIX = re.compile(
       | [A-Za-z_][\w.]*:[\w<>]+:\d+\s-\s  # loguru
       | (?:[\w-]+\.)+\w+\s+(?:-|{_LEVEL})\s
       | [A-Za-z_][\w.]*\.py:\d+(?:\s*[:\]|-])?
+      | (?:[\w.-]+\]\ )?\([\w./-]+\.py\ \d+\):  # Swin: [date model] (main.py 222): INFO
+      | [A-Z]\w*\$?:\d+\ -\s  # log4j: INFO  Optimizer$:408 -
       | (?:mmengine|mmdet|mmseg|mmcls|root|ppcls|paddle|DLL|__main__|torch|transformers)\s+(?:-\s)?
       | \d+\ \|\ \d{{13}}\ \|
       | -\s

@@ -109,7 +109,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
     "steps_per_second": (
         "steps/s",
         "result",
-        "steps_per_second steps_per_sec it/s iter/s steps/s steps/sec iters/s ups"
+        "steps_per_second steps_per_sec it/s iter/s steps/s step/s steps/sec iters/s ups"
         " train_speed(iter/s) iterations_per_second batches/s it/sec iter/sec global_step/sec ba/s"
         " throughput/batches_per_sec throughput/device/batches_per_second throughput/device/bps"
         " | interval_steps_per_second",

@@ -431,7 +431,8 @@ class LogReader:
             return "finished"
         if tracker.arrived or (self._over and self._stopped_where_runs_end()):
             return "finished"
-        if self._lines + bool(self._held) <= 1 and tracker.rows <= 1:
+        points = max((column.series.count for column in tracker.columns.every()), default=0)
+        if self._lines + bool(self._held) <= 1 and tracker.rows <= 1 and points <= 1:
             return "unknown"  # one line tells of no course
         if self._journal.format in {"csv", "table"}:
             tested = tracker.rows == tracker.test_rows > 0

@@ -256,7 +256,9 @@ class Tracker:
         if evaluation:
             if self.current < 0 and step >= 0:
                 self._advance(step, step)
-            if self._epoch_long(step, epoch):
+            # What counts otherwise than training does: LitGPT's iterations of several to a step.
+            elsewhere = self.rows >= 5 and step + logger.base > self.current + 3.0 * self.stride
+            if elsewhere or self._epoch_long(step, epoch):
                 return self._here(epoch)
             return step + logger.base
         fell, restarted = step < logger.last, False
@@ -388,7 +390,8 @@ class Tracker:
         if self.total is not None and self.total >= reached:
             return int(self.total)
         near = self.bars.get(self.main_bar)
-        if near and near.base and near.epoch is None and self.total_epochs and not self.explicit:
+        by_epoch = near is not None and bool(near.base or near.epoch is not None)
+        if near and by_epoch and self.total_epochs and near.total and not self.explicit:
             return int(near.total * self.total_epochs)  # a bar for each epoch
         if self.bar_total is not None and self.bar_total >= reached:
             at = near.base + near.n if near else 0.0

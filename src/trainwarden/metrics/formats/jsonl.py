@@ -11,6 +11,8 @@ from trainwarden.metrics.formats.base import PHASES, SPLITS, Line, Pair, Phase, 
 from trainwarden.metrics.formats.dicts import _SUMMARY, counted, measured
 from trainwarden.metrics.values import number_in
 
+_LEAD = re.compile(r"[\w.-]{1,40} ?[|:] (?=\{\")")
+"""What a logger's name leaves before an object: fairseq's `train_inner | {…}`."""
 MAX_LINES = 600
 _HUGE = 10**300
 """Integers from here on have no place among floats."""
@@ -43,6 +45,10 @@ class JsonLines:
         if "json" not in memory and line.text[-1:] not in {"{", "}", ",", " "}:
             return None
         text = line.text[line.start :].strip(" \t")
+        if '"' in text[:60] and (lead := _LEAD.match(text)):
+            row = self._object(text[lead.end() :])
+            if row is not None and row.kind == "metrics":
+                return row
         if "json" not in memory and (text[:1] not in {"{", '"'} or text[-1:] == " "):
             return None
         return self._block(text, memory) if not _whole(text) else self._object(text)

@@ -117,15 +117,17 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
             r"|\bAll (?:epochs|steps) (?:completed|done)"
             r"|\*\*\* Best metric|^bestIteration = |\b[Bb]est iteration(?: is)?:"
             r"|\bepochs completed in\b|loading best weights|Run (?:finished|completed)"
-            r"|Saving the last checkpoint|[Tt]otal training time"
-            r"|[Tt]raining time[: ]|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining|Trial .* completed"
+            r"|Saving the last checkpoint|[Tt]otal training time(?!.* on hooks)"
+            r"|[Tt]raining time[: ](?!.* on hooks)|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining"
+            r"|Trial .* completed"
         ),
     ),
     (
         Mark("finished", sure=False),
-        "wandb real exit~status exit~code elapsed",
+        "wandb real exit~status exit~code elapsed hooks",
         re.compile(
             r"wandb: Run summary|^real\s+\d+m[\d.]+s\s*$|\bExit status: 0\b|exit code 0\s*$"
+            r"|Total training time: .* on hooks"  # detectron2, after an error too
             r"|^\d+(?:\.\d+)?user \d+(?:\.\d+)?system .*elapsed"
         ),
     ),

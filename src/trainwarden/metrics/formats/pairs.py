@@ -77,7 +77,8 @@ _HEAD = re.compile(
     r"[\s:=\[#(]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]*",
     re.IGNORECASE,
 )
-_TALK = re.compile(r"\bimproved from\b|\bdid not improve\b")  # Keras's ModelCheckpoint
+_TALK = re.compile(r"\bimproved from\b|\bdid not improve\b|^[\w.]*(?:Error|Exception): ")
+"""Sentences with a measure: of Keras's ModelCheckpoint, of errors."""
 _MEAN = re.compile(rf"\s*\(\s*({NUMBER})\s*\)")
 _RATE = re.compile(r"\W*(?P<current>current )?(?:learning[ _]rate|lr)\W", re.IGNORECASE)
 
