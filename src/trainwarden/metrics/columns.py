@@ -107,6 +107,10 @@ class Columns:
     def __len__(self) -> int:
         return len(self._by_key)
 
+    def every(self) -> list[Column]:
+        """All columns, in the order in which they came up."""
+        return list(self._by_key.values())
+
     def get(self, original: str, phase: str | None, unit: str = "") -> Column | None:
         """The column of a name; None where there are too many already."""
         meaning, own = canonical(original, "eval" if phase == "eval" else None)
