@@ -9,6 +9,7 @@ from trainwarden.metrics.formats.blocks import Block
 from trainwarden.metrics.formats.boosting import Boosting
 from trainwarden.metrics.formats.boxes import Box, Piped
 from trainwarden.metrics.formats.coco import CocoEval
+from trainwarden.metrics.formats.deepspeed import DeepSpeedChat
 from trainwarden.metrics.formats.dicts import PrintedDict
 from trainwarden.metrics.formats.dll import DLLogger
 from trainwarden.metrics.formats.espnet import ESPnet
@@ -42,5 +43,5 @@ def builtin_formats() -> tuple[LineFormat, ...]:
             Boosting(),
             Table(),
         ),
-        *(Rounds(), StepLines(), TrainAndEval(), Piped(), Box(), Block(), Pairs()),
+        *(Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box(), Block(), Pairs()),
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import ClassVar
 
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.pairs import acceptable
 from trainwarden.metrics.formats.scan import scan
+from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import to_float
 
 _COUNT = r"\d+(?:\.\d+)?[kMG]?"
@@ -22,7 +24,9 @@ _UNBOUND = re.compile(
     r"(?P<rate>[\d.?]+ ?[a-z]+/[a-z]+)(?P<post>,[^\]]*)?\]"
 )
 _PROGRESS = re.compile(
-    rf"Progress on:\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it rate:(?P<rate>[\d.]+(?:it/s|s/it))"
+    rf"Progress on:(?P<desc>[^\d\n]{{0,40}}?)\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it"
+    r" rate:(?P<rate>[\d.]+(?:it/s|s/it))(?: remaining:\S+)?(?: elapsed:\S+)?"
+    r"(?: postfix:(?:-|(?P<post>[^\s,=]+=[^\s,]+(?:,\s*[^\s,=]+=[^\s,]+)*)))?"
 )
 _EVALUATION = re.compile(
     r"(?i)(?:^|[^a-z])(?:val|valid|validation|eval|evaluat\w*|test\w*)(?![a-z])"
@@ -49,6 +53,8 @@ class Tqdm:
         if match["rate"] and _BYTES.search(match["rate"]):
             return Row(self.name, [], kind="bar", label="download", rest=_rest(text, match.end()))
         label = text[line.start : match.start()].strip(" :|\t")
+        if match.re is _PROGRESS:
+            label = match["desc"].strip()
         general = re.sub(r"\d+", "#", label)[:80]
         row = Row(self.name, [], kind="bar", label=general, rest=_rest(text, match.end()))
         if row.rest is not None and _EVALUATION.search(label):
@@ -65,7 +71,7 @@ class Tqdm:
             pairs += [
                 pair
                 for pair in scan(text, line.start, match.start())[0]
-                if pair.name.lower() not in {"epoch", "step"}
+                if canonical(pair.name)[0].role != "position"
             ]
         pairs.append(Pair("step", to_float(match["n"]), "", match.span("n")))
         pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
@@ -77,11 +83,16 @@ class Tqdm:
             if match["pct"] is not None:
                 row.loose.append(match.span("pct"))
                 row.free.append((*match.span("bar"), r"[^|\n]*"))
-            if match["post"]:
-                more, loose, _words = scan(text, match.start("post") + 1, match.end("post"))
-                pairs += more
-                row.loose += loose
             row.repeatable = not _SUFFIX.search(match["n"] + match["total"])
+        if match["post"]:
+            begin = match.start("post") + (match.re is _TQDM)
+            more, loose, words = scan(text, begin, match.end("post"))
+            if _EVALUATION.search(label):
+                # Of an evaluation only what its full bar says; it is no measure of training.
+                full = match["n"] == match["total"] and acceptable(more, words, match["post"])
+                return replace(row, more=(Row("text", more, "eval"),) if full else ())
+            pairs += more
+            row.loose += loose
         return row
 
     def _unbound(self, line: Line) -> Row | None:
@@ -108,7 +119,7 @@ def _rate(text: str, start: int) -> list[Pair]:
     value = to_float(found[1] + found[2])
     span = (start + found.start(1), start + found.end(1))
     above, below = found[3], found[4]
-    if below == "s" and above in {"it", "step", "steps", "batch"}:
+    if below == "s" and above in {"it", "step", "steps", "batch", "ba"}:
         return [Pair("it/s", value, "", span)] if not found[2] else []
     if above == "s":
         return [Pair("s/it", value, "", span)]
