@@ -192,7 +192,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "tokens",
         "result",
         "num_tokens num_input_tokens_seen consumed_tokens tokens_seen total_tokens ntokens"
-        " num_tokens_seen n_tokens_seen perf/total_num_tokens throughput/total_tokens",
+        " num_tokens_seen n_tokens_seen perf/total_num_tokens throughput/total_tokens"
+        " num_consumed_tokens",
     ),
     "eta": ("s", "result", "eta remaining remaining_time eta_seconds"),
 }
@@ -205,7 +206,8 @@ for _name, (_unit, _role, _rows) in _TABLE.items():
 
 _SCORES = """
     hellaswag mmlu bleu sacrebleu rouge rouge1 rouge2 rougel wer cer f1 f1_score macro_f1 micro_f1
-    auc roc_auc map map50 map50-95 map_50 miou iou dice psnr ssim fid rmse mae mse precision recall
+    auc roc_auc ap ap50 ap75 aps apm apl map map50 map50-95 map_50 miou iou dice psnr ssim fid
+    rmse mae mse precision recall
     ndcg mrr hit_rate exact_match em r2 mcc pck bpc bpb bits_per_byte score mean_iou core_metric
 """
 _BENCHMARKS = "hellaswag mmlu gsm8k arc_easy arc_challenge piqa winogrande humaneval truthfulqa"
@@ -311,7 +313,7 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
     `phase` is what the line or section says; a name that tells its own phase overrides it.
     The canonical name of an evaluation's value is prefixed `eval_`.
     """
-    low = re.sub(r"\s+", "_", name.strip().strip("'\"").lower())
+    low = re.sub(r"\s+", "_", name.strip().strip("'\"").lower().replace(" / ", "/"))
     scale = 1.0
     exact = _RANKED.get(low)
     hinted = None

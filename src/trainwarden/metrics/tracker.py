@@ -420,6 +420,9 @@ class Tracker:
             return True
         if total is None or step is None or total <= 0:
             return False
+        near = self.bars.get(self.main_bar)
+        if near and near.epoch is not None and near.total == total and not self.total_epochs:
+            return False  # the bar is one epoch's, of an unknown number
         return step >= total or (self.least == 0 and self.explicit and step == total - 1)
 
     @property
