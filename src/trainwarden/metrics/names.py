@@ -142,7 +142,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         None,
         "result",
         "reward reward_mean mean_reward rewards/mean critic/rewards/mean ep_rew_mean"
-        " rollout/ep_rew_mean episode_reward_mean env_runners/episode_return_mean"
+        " rollout/ep_rew_mean ep_reward_mean episode_reward_mean env_runners/episode_return_mean"
         " episode_return_mean avg_reward average_reward mean_episode_reward objective/scores"
         " episode_return ep_return_mean reward/mean objective/rlhf_reward"
         " average_reward_score reward_score averageepret episode_reward"

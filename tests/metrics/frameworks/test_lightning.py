@@ -8,7 +8,7 @@ from support.logs import Log, bar, check, loss
 
 SANITY = (
     "\rSanity Checking: |          | 0/? [00:00<?, ?it/s]\rSanity Checking DataLoader 0:   0%|"
-    "          | 0/2 [00:00<?, ?it/s]\rSanity Checking DataLoader 0: 100%|██████████| 2/2 [00:00<00:00, "
+    "          | 0/2 [00:00<?, ?it/s]\rSanity Checking DataLoader 0: 100%|███| 2/2 [00:00<00:00, "
     "10.1it/s]\r                                     \r"
 )
 VALIDATION = (

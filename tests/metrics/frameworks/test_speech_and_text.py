@@ -23,10 +23,10 @@ def espnet_batches(e: int) -> str:
 def espnet_epoch(e: int) -> str:
     return (
         f"{E}{e}epoch results: [train] iter_time=0.1, loss_ctc=85.1, loss={loss(e)}, "
-        f"train_time=0.9, time=3 minutes and 12.13 seconds, total_count={e * 100}, gpu_max_cached_mem_GB=10.1, "
-        f"[valid] loss_ctc=70.1, acc=0.5, cer=0.3, wer=0.6, loss=1.{e}, time=12.1 seconds, "
-        f"total_count={e * 10}, gpu_max_cached_mem_GB=10.1, [att_plot] time=5.1 seconds, "
-        "total_count=0, gpu_max_cached_mem_GB=10.1\n"
+        f"train_time=0.9, time=3 minutes and 12.13 seconds, total_count={e * 100}, "
+        f"gpu_max_cached_mem_GB=10.1, [valid] loss_ctc=70.1, acc=0.5, cer=0.3, wer=0.6, "
+        f"loss=1.{e}, time=12.1 seconds, total_count={e * 10}, gpu_max_cached_mem_GB=10.1, "
+        "[att_plot] time=5.1 seconds, total_count=0, gpu_max_cached_mem_GB=10.1\n"
     )
 
 

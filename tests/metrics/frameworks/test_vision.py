@@ -41,7 +41,7 @@ def new_bars(e: int) -> str:
             for n in (0, 25)
         )
         + f"\x1b[K      {e}/5      2.61G      {loss(e + 1):.3f}      3.2      1.5         25       "
-        f" 640: 100% ━━━━━━━━━━━━ 50/50 5.1it/s 10.0s\n\x1b[K{SCORES}100% ━━━━━━━━━━━━ 4/4 2.5it/s\n"
+        f" 640: 100% ━━━━━━━━━━━━ 50/50 5.1it/s 10.0s\n\x1b[K{SCORES}100% ━━━━━━━━━ 4/4 2.5it/s\n"
         f"                   all        128        929      0.64       0.53     0.{e}     0.4\n"
     )
 
@@ -103,8 +103,8 @@ LOGS: dict[str, Log] = {
     ),
     "a classifier": (
         "      Epoch    GPU_mem       loss  Instances       Size\n"
-        "        1/3     0.5G        2.5         16        224: 100%|█| 50/50 [00:10<00:00, 5it/s]\n"
-        "               classes   top1_acc   top5_acc: 100%|█| 4/4 [00:01<00:00,  2.5it/s]\n"
+        "        1/3     0.5G        2.5         16        224: 100%|█| 50/50 [00:10<00:00, 5it/s]"
+        "\n               classes   top1_acc   top5_acc: 100%|█| 4/4 [00:01<00:00,  2.5it/s]\n"
         "                   all      0.812       0.97\n",
         {"last_step": 1, "total_steps": 3},
         {"loss": (1, (1, 2.5), (1, 2.5)), "eval_accuracy": (1, (1, 0.812), (1, 0.812))},
