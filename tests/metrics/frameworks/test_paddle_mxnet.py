@@ -45,7 +45,7 @@ LOGS: dict[str, Log] = {
     "paddleclas of old": (
         "".join(
             f"{C}epoch:{e}   train step:{i}    lr: 0.100000, loss: {loss(e * 50 + i):7.4f} "
-            "top1: 0.0117 top5: -0.0234 batch_cost: 0.28188 s, reader_cost: 0.00939 s, ips: 908.1 samples/sec, "
+            "top1: 0.0117 top5: -0.0234 batch_cost: 0.28188 s, ips: 908.1 samples/sec, "
             "eta: 0:10:00\n"
             for e in (0, 1)
             for i in (0, 10, 40)
