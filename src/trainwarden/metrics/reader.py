@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from trainwarden.metrics.cadence import cadence
 from trainwarden.metrics.ending import CHANCE, by_chance
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import Line, Row
@@ -459,7 +460,7 @@ class LogReader:
             notes.append("no step is printed: lines are counted")
         if tracker.relative:
             notes.append("steps are printed per epoch: the series count on over epochs")
-        return Reading(
+        reading = Reading(
             file=self.file,
             format=self._journal.format,
             bytes=self.position,
@@ -476,6 +477,7 @@ class LogReader:
             notes=notes,
             counted=counted,
         )
+        return reading.stretched(cadence(tracker), reading.total_steps)
 
     # State -------------------------------------------------------------------------------------
 

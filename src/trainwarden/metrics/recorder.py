@@ -18,7 +18,7 @@ from trainwarden.metrics.values import to_float
 
 _SECTION = re.compile(
     r"\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
-    r"|(?P<eval>EVALUATION|EVAL PERFORMANCE|Running Evaluation|Running Prediction"
+    r"|(?P<eval>EVALUATION|EVAL PERFORMANCE|eval metrics|Running Evaluation|Running Prediction"
     r"|Running evaluation|Evaluating|Validating))\b"
 )
 SECTION_WORDS = ("training", "epoch", "eval", "predict", "validating")

@@ -32,9 +32,8 @@ class DeepSpeedChat:
                     memory["micro_batches"] = batches
                 return Row(self.name, [], "train", kind="totals")
             return Row(self.name, [Pair("total_steps", float(batches))], "train", kind="totals")
-        planned = memory.get("micro_batches")
-        timer = _TIMER.match(text, start) if isinstance(planned, int) else None
-        if timer is None:
+        planned, timer = memory.get("micro_batches"), _TIMER.match(text, start)
+        if timer is None or not isinstance(planned, int):
             return None
         each, rest = divmod(int(timer["micro"]), int(timer["step"]))
         if rest or not each:

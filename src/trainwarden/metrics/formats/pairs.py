@@ -156,6 +156,12 @@ class Pairs:
         pairs = _inner_counts(pairs)
         if body.startswith("Loss for final step"):  # TensorFlow's Estimator
             pairs = [pairs[0]._replace(name="loss"), *pairs[1:]]
+        if body.startswith("Training epoch ") and any(p.name == "global_step" for p in pairs):
+            # NeMo: Training epoch 0, iteration 9/999 | global_step: 9, of all there are to be
+            loose += [pair.span for pair in pairs if pair.span and pair.name == "epoch_step"]
+            pairs = [pair for pair in pairs if pair.name != "epoch_step"]
+            renamed = {"epoch_steps": "total_steps"}
+            pairs = [pair._replace(name=renamed.get(pair.name, pair.name)) for pair in pairs]
         phase = phase_of(body, residual)
         results = [(pair, *canonical(pair.name)) for pair in pairs]
         results = [one for one in results if one[1].role == "result"]
@@ -258,11 +264,12 @@ _NEUTRAL = frozenset(
 def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
     """Whether a line is made of its pairs: measurements, and neither prose nor config."""
     known = settings = odd = others = 0
-    stepped = epoched = False
+    stepped = epoched = evaluated = False
     if not _ARGUMENTS.isdisjoint(pair.name for pair in pairs):
         return False
     for pair in pairs:
-        meaning = canonical(pair.name)[0]
+        meaning, own = canonical(pair.name)
+        evaluated = evaluated or own == "eval"
         if meaning.role == "position" and meaning.known:
             stepped = stepped or meaning.name in {"step", "epoch_step"}
             epoched = epoched or meaning.name == "epoch"
@@ -279,7 +286,8 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
     if stepped:
         if known + settings == 0 and others == 0:
             return not words
-        return (known + settings > 0 or len(pairs) > 2) and len(words) <= 5 + len(pairs)
+        enough = known + settings > 0 or len(pairs) > 2 or (evaluated and not words)
+        return enough and len(words) <= 5 + len(pairs)
     if odd > known:
         return False
     if known == 1 and settings == 0 and others <= 1 and 0 < len(words) <= 3 and not epoched:
@@ -293,5 +301,6 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
         return False
     if known != 1 or words or settings + odd:
         return False
-    # Indented, it may be of a config: not where it says of which phase it is.
-    return not body[:1].isspace() or canonical(pairs[0].name)[1] is not None
+    # Indented, it may be of a config: not where it says of which phase it is, nor a perplexity.
+    meaning, own = canonical(pairs[0].name)
+    return not body[:1].isspace() or own is not None or meaning.name == "perplexity"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainwarden.metrics.formats.base import Pair
+from trainwarden.metrics.formats.base import PART, Pair
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import NUMBER, to_float
 
@@ -26,14 +26,15 @@ _SCAN = re.compile(
     (?P<wrap>(?:(?:np|numpy|torch|jnp)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray)\(\s*\[?\s*)?
     (?P<num>{NUMBER})
     (?P<of>\s*/\s*(?P<total>\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w.]*/|\d))?
-    (?P<unit>\s?{_UNIT})?
+    (?P<unit>\s?{_UNIT}(?!\s?[:=]))?
     (?![A-Za-z_\d]|\.\d)
   | (?<![\w.@/\-+\\])(?P<glued>\d+(?:\.\d+)?[A-Za-z]+)(?![\w.])
     """,
     re.VERBOSE,
 )
-_ENDWRAP = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*\)")
-_SEP = re.compile(r"(?P<sep>\s*(?:[:=]|->|\bis\b|\|)\s*|\s+|\.{3,}\s*|)[\[(\"'{]*\s*\Z")
+_ENDWRAP = re.compile(r"[^()]{0,200}(?:\([^()]{0,200}\)[^()]{0,200}){0,8}\)")
+_OPENING = "[(\"'{"
+_SIGN = re.compile(r"[:=|]\Z|->\Z|(?<!\w)is\Z")
 _CUT = re.compile(
     r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\((?![^()]*\)$)|\)(?=\s)|\.\s|\s{3,}|^-\s"
 )
@@ -49,7 +50,7 @@ _OF_PHASE = re.compile(r"\((?:train|val|test)\)\Z")
 LONGEST = 120
 """Characters that a name may have, words before it included."""
 _STATISTIC = re.compile(
-    r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta|ema|params?|weights?)\b"
+    r"(?i)\b(?:std|stddev|var|variance|min|max|median|nan|number|num|delta|ema|params?|weights?|mismatch)\b"
 )
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _BY_UNIT = {
@@ -66,10 +67,7 @@ _RANGE = re.compile(r"-(\d+)\]")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
 )
-_AFTER = re.compile(r"\s*(?:bf16|fp16|fp32|fp8)?\s*(MFU|mfu|TFLOPS?)\b")
-_INNER = re.compile(
-    r"[\])\s:,|_-]*[\[(|:,]?\s*(?:(?:step|iter|iteration|batch|it)\s*[:=]?\s*)?\Z", re.I
-)
+_AFTER = re.compile(r"\s{0,2}(?:(?:bf16|fp16|fp32|fp8)\s{0,2})?(MFU|mfu|TFLOPS?)\b")
 _IN_KEY = re.compile(r"\)\s*[:=]")
 
 
@@ -147,7 +145,6 @@ def scan(
         if (
             in_epoch
             and total is not None
-            and _INNER.search(gap)
             and (not name or name.lower() in {"step", "iter", "batch", "train step"})
         ):
             pairs.append(Pair("epoch_step", value, "", (begin, after_digits)))
@@ -189,6 +186,8 @@ def scan(
             continue
         if meaning == "epoch":
             in_epoch = True
+        if meaning == "epoch" and "." in match["num"]:
+            unit = PART
         pairs.append(Pair(name, value, unit, (begin, after_digits)))
         if total is not None:
             if meaning == "step":
@@ -212,16 +211,25 @@ def _unit_name(unit: str, gap: str) -> str:
     return ""
 
 
+def _separated(gap: str) -> tuple[str, str]:
+    """What stands before a number, without the sign or space between, and that."""
+    rest = gap.rstrip()
+    bare = rest.rstrip(_OPENING)
+    head = bare.rstrip()
+    if sign := _SIGN.search(head, max(0, len(head) - 2)):
+        return head[: sign.start()].rstrip(), sign[0]
+    if head.endswith("..."):
+        return head.rstrip("."), "..."
+    spaced = len(head) < len(bare) or (len(bare) == len(rest) < len(gap))
+    return head, " " if spaced else ""
+
+
 def _key(gap: str, explicit_only: bool = False) -> tuple[str, list[str]]:
     """The name at the end of the text before a number, and the words it leaves over."""
-    separated = _SEP.search(gap)
-    if separated is None:
-        return "", _WORD.findall(gap)
     if numbered := _NUMBERED.search(gap):
         return numbered[1], _WORD.findall(gap[: numbered.start()])  # Epoch[1], Iter[100]
-    sep = separated["sep"]
+    head, sep = _separated(gap)
     explicit = bool(sep.strip())
-    head = gap[: separated.start()]
     if not head.strip() or (not sep and not explicit_only):
         return "", _WORD.findall(head)
     cut = 0
