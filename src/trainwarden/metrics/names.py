@@ -63,7 +63,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "loss total_loss train_loss training_loss lm_loss avg_loss average_loss mean_loss"
         " loss_total lossf loss_mean global_avg_loss loss_metrics/global_avg_loss loss_avg"
         " batch_loss step_loss"
-        " loss/train/total | final_loss languagecrossentropy ce_loss cross_entropy_loss"
+        " loss/train/total loss_function"
+        " | final_loss languagecrossentropy ce_loss cross_entropy_loss"
         " cross_entropy cross-entropy crossentropy xent nll_loss loss_1 cost ce nll mse_loss"
         " reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss softmaxloss celoss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
@@ -74,7 +75,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         None,
         "setting",
         "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
-        " optim/lr x/lr0 default_optimizer_learning_rate"
+        " optim/lr current_learning_rate x/lr0 default_optimizer_learning_rate"
         " | lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr act_lr"
         " | current_lr_0 critic/lr critic_lr lr/pg1",
     ),
@@ -117,7 +118,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
     "step_time": (
         "s",
         "result",
-        "step_time elapsed_time_per_iteration iteration_time iter_time time_per_step"
+        "step_time step_time_seconds elapsed_time_per_iteration iteration_time iter_time time_per_step"
         " time_per_iteration perf/time_per_step timing_s/step timing/step sec/step s/it s/iter"
         " time_per_iter batch_time batch_cost dt ms/step iter_dt time/step time_per_batch"
         " time/iteration step_duration seconds_per_step train/time s/step ms/it"
@@ -136,7 +137,8 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "accuracy acc mean_token_accuracy token_accuracy token_acc top1 top_1 top1_acc acc1 acc@1"
         " categorical_accuracy sparse_categorical_accuracy binary_accuracy prec@1 accuracy_top1"
-        " | top5 acc5 acc@5 top_5",
+        " accuracy_@_1"
+        " | top5 acc5 acc@5 top_5 accuracy_@_5",
     ),
     "reward": (
         None,
@@ -221,7 +223,9 @@ for _name in _BENCHMARKS.split():
 
 _TRAIN = frozenset({"train", "training", "tr", "trn"})
 _EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout"})
-_GROUPS = frozenset({"metrics", "losses", "global", "perf", "charts", "stats", "time", "optim"})
+_GROUPS = frozenset(
+    {"metrics", "losses", "global", "perf", "learning", "charts", "stats", "time", "optim"}
+)
 _GROUPS |= {"main"}  # Chainer's report of its optimizer's target
 _LEARNER = re.compile(r"(?:info/)?learners?/[\w.-]+/(?:learner_stats/)?(\w+)")
 """RLlib's results of one policy."""

@@ -107,7 +107,8 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         " weights summary trial best stopping",
         re.compile(
             r"\b[Tt]raining (?:is |has )?(?:completed?|finished|done|ended|succeeded)\b"
-            r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b|TRAINING (?:COMPLETE|DONE)"
+            r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b(?! it \d)"
+            r"|TRAINING (?:COMPLETE|DONE)"
             r"|`?Trainer\.fit`? stopped|run_(?:stop|final)\b"
             r"|[Ee]xperiment (?:ended|completed|finished)"
             r"|Finish(?:ed)? training in|exits successfully|Final validation metrics"
@@ -118,7 +119,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
             r"|\*\*\* Best metric|^bestIteration = |\b[Bb]est iteration(?: is)?:"
             r"|\bepochs completed in\b|loading best weights|Run (?:finished|completed)"
             r"|Saving the last checkpoint|[Tt]otal training time(?!.* on hooks)"
-            r"|[Tt]raining time[: ](?!.* on hooks)|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining"
+            r"|[Tt]raining time[: ](?!.* on hooks)|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining(?! it \d)"
             r"|Trial .* completed"
         ),
     ),

@@ -57,11 +57,12 @@ _BY_UNIT = {
     "%": "",
     "it": "",
 }
-_OF_EVAL = re.compile(r"\s*\[\s*(\d+)\s*/\s*(\d+)")
+_TURN = re.compile(r"\b(train|validation|test) \[\Z", re.IGNORECASE)
+_OF_EVAL = re.compile(r"\]?\s*\[\s*(\d+)\s*/\s*(\d+)")
 _COUNTER = re.compile(r"\s*\[\s*")
 _NAMED_NEXT = re.compile(r"\] (?:collection=\S+ )?[A-Za-z][\w/.-]*=")  # clu: [500] loss=2.5, lr=0.1
 _NUMBERED = re.compile(r"(?i)\b(epoch|step|iter|iteration)\[\s*\Z")
-_PLACED = re.compile(r"\s*\[")
+_PLACED = re.compile(r"\]?\s*\[")
 _THEN_INNER = re.compile(r"\]\s*\[\s*\d+\s*/\s*\d+")  # Train: [0/300][50/625]
 _RANGE = re.compile(r"-(\d+)\]")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
@@ -103,6 +104,8 @@ def scan(
         ):
             continue  # lr(1e-4): the number belongs to the key
         gap = text[before : match.start()]
+        if gap[-2:] == "@ ":
+            continue  # Accuracy @ 1 = 0.75
         if (
             before == start
             and _COUNTER.fullmatch(gap)
@@ -120,6 +123,8 @@ def scan(
         unit = (match["unit"] or "").strip()
         value = to_float(match["num"])
         name, dropped = _key(gap)
+        if (turn := _TURN.search(gap)) and _PLACED.match(text, position):
+            name = turn[1]  # TRAIN [0][100/3880]
         if gap[-1:] == "[" and (last := _RANGE.match(text, position)):
             # Batch [20-40]: what was done since the line before
             loose.append((begin, after_digits))
