@@ -119,8 +119,8 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
             r"|\*\*\* Best metric|^bestIteration = |\b[Bb]est iteration(?: is)?:"
             r"|\bepochs completed in\b|loading best weights|Run (?:finished|completed)"
             r"|Saving the last checkpoint|[Tt]otal training time(?!.* on hooks)"
-            r"|[Tt]raining time[: ](?!.* on hooks)|^\s*[Dd]one[.!]?\s*$|[Ff]inished [Tt]raining(?! it \d)"
-            r"|Trial .* completed"
+            r"|[Tt]raining time[: ](?!.* on hooks)|^\s*[Dd]one[.!]?\s*$"
+            r"|[Ff]inished [Tt]raining(?! it \d)|Trial .* completed"
         ),
     ),
     (
