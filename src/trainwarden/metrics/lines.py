@@ -43,6 +43,7 @@ _PREFIX = re.compile(
       | [A-Za-z_][\w.]*\.py:\d+(?:\s*[:\]|-])?
       | (?:[\w.-]+\]\ )?\([\w./-]+\.py\ \d+\):  # Swin: [date model] (main.py 222): INFO
       | [A-Z]\w*\$?:\d+\ -\s  # log4j: INFO  Optimizer$:408 -
+      | [A-Za-z_][\w.]*\ -\ (?={_LEVEL}\ -)
       | (?:mmengine|mmdet|mmseg|mmcls|root|ppcls|paddle|DLL|__main__|torch|transformers)\s+(?:-\s)?
       | \d+\ \|\ \d{{13}}\ \|
       | -\s

@@ -157,7 +157,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "kl kl_mean objective/kl critic/kl mean_kl kl_divergence policy/kl"
         " | ppo_kl actor/ppo_kl approx_kl actor/kl policy/approxkl approxkl actor/kl_loss kl_loss"
-        " loss_kl",
+        " loss_kl mean_kl_loss",
     ),
     "entropy": (
         None,
@@ -227,7 +227,7 @@ _GROUPS = frozenset(
     {"metrics", "losses", "global", "perf", "learning", "charts", "stats", "time", "optim"}
 )
 _GROUPS |= {"main"}  # Chainer's report of its optimizer's target
-_LEARNER = re.compile(r"(?:info/)?learners?/[\w.-]+/(?:learner_stats/)?(\w+)")
+_LEARNER = re.compile(r"(?:info/)?learners?/(?:[\w.-]+/){0,2}?(\w+)")
 """RLlib's results of one policy."""
 _UNIT_HINTS = {
     "ms": 1e-3,

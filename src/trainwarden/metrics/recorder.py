@@ -241,7 +241,7 @@ class Recorder:
         x: float | None
         moved = True
         if row.kind == "bar":
-            x, moved = tracker.bar(places, row.label, binding.progress)
+            x, moved = tracker.bar(places, row.label, binding.progress, self.section == "eval")
         elif binding.closing:
             if tracker.rows and row.format in _CLOSING:
                 self.ending.finished(tracker.current)

@@ -46,6 +46,8 @@ class Bar:
     total: float = 0.0
     base: float = 0.0
     epoch: float | None = None
+    head: float | None = None
+    """The epoch of the last line of its own when it was redrawn."""
 
 
 @dataclass(slots=True)
@@ -321,11 +323,12 @@ class Tracker:
         return x
 
     def bar(
-        self, places: dict[str, float], label: str, progress: bool = False
+        self, places: dict[str, float], label: str, progress: bool = False, aside: bool = False
     ) -> tuple[float | None, bool]:
         """Take a bar's position: its step where it is the training's bar, and whether it moved.
 
-        `progress` says that the bar carries a loss or the like.
+        `progress` says that the bar carries a loss or the like; `aside` that an evaluation is
+        under way, whose own bars may look like those of training.
         """
         n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
         kind, eligible = _bar_kind(label)
@@ -337,12 +340,15 @@ class Tracker:
             bar = self.bars[key] = Bar(total=total, n=-1.0)
         epoch = places.get("epoch")
         moved = n != bar.n or (epoch is not None and epoch != bar.epoch)
-        if n < bar.n:
+        if n <= bar.n and epoch is None and bar.head not in {None, self.head}:
+            bar.base += bar.total  # a line said that an epoch began
+            moved = True
+        elif n < bar.n:
             if bar.n >= bar.total or (epoch is not None and epoch != bar.epoch):
                 bar.base += bar.total
             elif key == self.main_bar and not self.explicit and bar.n - n > 1:
                 self._restart(bar.base + n)
-        bar.n = n
+        bar.n, bar.head = n, self.head
         if epoch is not None:
             bar.epoch = epoch
             self.epoch = epoch
@@ -352,6 +358,8 @@ class Tracker:
                 zero = 0.0 if epoch == 0 else 1.0
             bar.base = max(0.0, epoch - zero) * total
         if not eligible and not (progress and not _NOT_TRAINING.search(kind)):
+            return None, moved
+        if aside and key != self.main_bar:
             return None, moved
         if not self.main_bar:
             self.main_bar = key

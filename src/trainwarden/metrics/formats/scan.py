@@ -104,8 +104,8 @@ def scan(
         ):
             continue  # lr(1e-4): the number belongs to the key
         gap = text[before : match.start()]
-        if gap[-2:] == "@ ":
-            continue  # Accuracy @ 1 = 0.75
+        if gap[-2:] == "@ " or (match["num"][0] == "." and text[position : position + 1] == ":"):
+            continue  # Accuracy @ 1 = 0.75, AP .5: 0.9
         if (
             before == start
             and _COUNTER.fullmatch(gap)
