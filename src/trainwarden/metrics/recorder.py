@@ -12,8 +12,9 @@ from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats.base import PART, Row, key_of
 from trainwarden.metrics.formats.boxes import boxed
 from trainwarden.metrics.names import EVALUATED, canonical
+from trainwarden.metrics.places import Logger, places_at, position_indices
 from trainwarden.metrics.repeats import repeats, said
-from trainwarden.metrics.tracker import Logger, Tracker
+from trainwarden.metrics.tracker import Tracker
 from trainwarden.metrics.values import to_float
 
 _SECTION = re.compile(
@@ -297,13 +298,13 @@ class Recorder:
         if row.phase == "train":
             self.section = None
             return
-        places = {role: numbers[index] for role, index in self.tracker.places_at(row)}
+        places = {role: numbers[index] for role, index in places_at(row)}
         if row.kind != "bar" and self.tracker.ahead(places):
             self.section = None
 
     def _bind(self, row: Row, key: Any) -> Binding:
         tracker = self.tracker
-        places = tracker.places_at(row)
+        places = places_at(row)
         phased = row
         own_step = False
         if row.kind != "bar":
@@ -313,11 +314,11 @@ class Recorder:
                 phased = replace(row, phase="summary")
                 own_step = "step" in dict(places)
             elif row.phase is None and not {"step", "epoch_step"} & dict(places).keys():
-                taken = tracker.position_indices(row)
+                taken = position_indices(row)
                 owns = {canonical(p.name)[1] for i, p in enumerate(row.pairs) if i not in taken}
                 if owns == {"eval"}:
                     phased = replace(row, phase="eval")
-        taken = tracker.position_indices(row)
+        taken = position_indices(row)
         values: list[tuple[int, Any, float]] = []
         takes: list[tuple[int, Any, float]] = []
         evaluated: list[tuple[int, Any, float]] = []

@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from trainwarden.metrics.columns import DERIVED, Columns
 from trainwarden.metrics.formats.base import Row
-from trainwarden.metrics.names import POSITIONS, canonical
-
-_NOT_TRAINING = re.compile(
-    r"(?i)eval|valid|test|predict|sanity|map\b|download|loading|generat|tokeniz|saving|fetch|upload"
-    r"|filter|process|convert|checkpoint|shard|sampl|infer|hellaswag|collect|build|prepar|extract"
-    r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
-)
-_TRAINING = re.compile(r"(?i)^[\W#]*$|train|epoch|step|iter|progress|updat|global|loss|episode")
-
-
-@lru_cache(maxsize=256)
-def _bar_kind(label: str) -> tuple[str, bool]:
-    """A bar's label without its numbers, and whether it may be the training's bar."""
-    training = bool(_TRAINING.search(label)) and not _NOT_TRAINING.search(label)
-    return re.sub(r"[0-9]+", "#", label)[:60], training
-
-
-@dataclass(slots=True)
-class Logger:
-    """One way in which this log prints steps: its last step, and what resets it."""
-
-    last: float = -1.0
-    stride: float = 0.0
-    base: float = 0.0
-    epoch: float | None = None
-    rank: int | None = None
-    rows: int = 0
-
-
-@dataclass(slots=True)
-class Bar:
-    """A progress bar by its label and total."""
-
-    n: float = 0.0
-    total: float = 0.0
-    base: float = 0.0
-    epoch: float | None = None
-    head: float | None = None
-    """The epoch of the last line of its own when it was redrawn."""
+from trainwarden.metrics.places import Bar, Logger, bar_kind
 
 
 @dataclass(slots=True)
@@ -95,26 +55,6 @@ class Tracker:
     """Where the run stood when such a line said the epoch after the one before."""
     least: float | None = None
     """The lowest step stated by a row of training."""
-
-    def position_indices(self, row: Row) -> set[int]:
-        """Which of a row's pairs are positions."""
-        found: set[int] = set()
-        for index, pair in enumerate(row.pairs):
-            meaning = canonical(pair.name)[0]
-            if meaning.known and meaning.name in POSITIONS:
-                found.add(index)
-        return found
-
-    def places_at(self, row: Row) -> list[tuple[str, int]]:
-        """By role, which of a row's pairs gives the position: the one of the best rank."""
-        best: dict[str, tuple[int, int]] = {}
-        for index, pair in enumerate(row.pairs):
-            meaning = canonical(pair.name)[0]
-            if meaning.name in POSITIONS and meaning.known:
-                rank = best.get(meaning.name, (99, 0))[0]
-                if meaning.rank < rank:
-                    best[meaning.name] = (meaning.rank, index)
-        return [(role, index) for role, (_rank, index) in best.items()]
 
     def locate(
         self, places: dict[str, float], row: Row, shape: str, rank: int | None
@@ -260,7 +200,8 @@ class Tracker:
                 self._advance(step, step)
             # What counts otherwise than training does: LitGPT's iterations of several to a step.
             elsewhere = self.rows >= 5 and step + logger.base > self.current + 3.0 * self.stride
-            if elsewhere or self._epoch_long(step, epoch):
+            # Or it tells how long it was itself.
+            if elsewhere or (epoch is not None and epoch == self.epoch and step < self.current):
                 return self._here(epoch)
             return step + logger.base
         fell, restarted = step < logger.last, False
@@ -290,10 +231,6 @@ class Tracker:
             self._advance(x, step)
         self.resuming = False
         return x
-
-    def _epoch_long(self, step: float, epoch: float | None) -> bool:
-        """Whether an evaluation tells a step of its own epoch, or how long it was itself."""
-        return epoch is not None and epoch == self.epoch and step < self.current
 
     def _fell_back(self, logger: Logger, step: float) -> bool:
         if logger.rows < max((other.rows for other in self.loggers.values()), default=0) / 4:
@@ -331,7 +268,7 @@ class Tracker:
         under way, whose own bars may look like those of training.
         """
         n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
-        kind, eligible = _bar_kind(label)
+        kind, eligible, other = bar_kind(label)
         key = f"{kind}|{total:g}"
         bar = self.bars.get(key)
         if bar is None:
@@ -357,7 +294,7 @@ class Tracker:
                 self.first_epoch = epoch
                 zero = 0.0 if epoch == 0 else 1.0
             bar.base = max(0.0, epoch - zero) * total
-        if not eligible and not (progress and not _NOT_TRAINING.search(kind)):
+        if not eligible and not (progress and not other):
             return None, moved
         if aside and key != self.main_bar:
             return None, moved
