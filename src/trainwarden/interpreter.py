@@ -1,6 +1,7 @@
 """The Python that runs the plugin: one that has what trainwarden needs, or one set up for it.
 
-`python -I interpreter.py ROOT DATA` prints its path and remembers it in DATA for `bin/trainwarden`.
+`python -I interpreter.py ROOT DATA` prints its path and remembers it in DATA for `bin/trainwarden`;
+with an empty DATA nothing is remembered or set up.
 What the user is told goes to standard error. The dependencies stand in ROOT/pyproject.toml.
 """
 
@@ -79,21 +80,28 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, release[0].split("."))) if release else ()
 
 
-def choose(root: Path, data: Path) -> str:
+def choose(root: Path, data: Path | None) -> str:
     """The path of a Python for the plugin, remembered in `data`. Raises NoInterpreter."""
     needed = dependencies(root)
     digest = hashlib.sha256("\n".join(needed).encode()).hexdigest()[:12]
-    own = data / f"python-{digest}"
+    own = data / f"python-{digest}" if data else None
     chosen = next((path for python in _candidates(root, own) if (path := _fit(python, root))), None)
+    if own is None or data is None:
+        if chosen is None:
+            raise NoInterpreter(
+                "needs Python packages, and HOME is not set, which tells where to keep them: set "
+                "it, or set TRAINWARDEN_DATA to a folder"
+            )
+        return chosen
     chosen = chosen or _set_up(own, root, needed)
     _remember(data, chosen, root)
     return chosen
 
 
-def _candidates(root: Path, own: Path) -> Iterator[str]:
+def _candidates(root: Path, own: Path | None) -> Iterator[str]:
     """Pythons that may have the dependencies, the likeliest first."""
     yield str(root / ".venv/bin/python")
-    if (own / COMPLETE).exists():
+    if own and (own / COMPLETE).exists():
         yield str(own / "bin/python")
     yield from _of_installed(root)
     yield from NAMES
@@ -290,7 +298,7 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     try:
-        print(choose(Path(sys.argv[1]), Path(sys.argv[2])))
+        print(choose(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2] else None))
     except NoInterpreter as none:
         _say(str(none))
         sys.exit(1)

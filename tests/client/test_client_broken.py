@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.claude import ROOT, Client, broken_plugin, front_matter
+from support.claude import ROOT, Client, front_matter, plugin_copy
 from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave
 from trainwarden.guard import record
@@ -50,7 +50,7 @@ def never_comes(plugin: Path) -> None:
 def test_a_guard_that_cannot_start_lets_all_pass_and_seals_say_so(
     client: Client, watcher: Watcher, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    client.plugin = broken_plugin(tmp_path, change)
+    client.plugin = plugin_copy(tmp_path, change)
 
     def main() -> Script:
         yield from watcher.begin()
@@ -74,7 +74,7 @@ def test_a_guard_that_cannot_start_lets_all_pass_and_seals_say_so(
 def test_a_guard_that_fails_inside_refuses_before_gate_1_only(
     client: Client, watcher: Watcher, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    client.plugin = broken_plugin(tmp_path, change)
+    client.plugin = plugin_copy(tmp_path, change)
     log = str(watcher.project / "train.log")
 
     def main() -> Script:
@@ -96,7 +96,7 @@ def test_a_guard_that_fails_inside_refuses_before_gate_1_only(
 def test_a_guard_that_breaks_after_gate_1_lets_pass_and_the_seal_says_so(
     client: Client, watcher: Watcher, tmp_path: Path
 ) -> None:
-    client.plugin = broken_plugin(tmp_path, lambda _: None)
+    client.plugin = plugin_copy(tmp_path)
 
     def main() -> Script:
         yield from watcher.begin()

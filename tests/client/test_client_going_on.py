@@ -120,6 +120,7 @@ def test_compaction_in_the_middle(client: Client, watcher: Watcher) -> None:
         assert "trainwarden assess" in asked.new, asked.new
         assert watcher.folder.name in asked.new
         assert "observe" in asked.new
+        assert "load them again, trainwarden:training-monitor first" in asked.new
         yield from watcher.seal("assess")
         yield leave()
 

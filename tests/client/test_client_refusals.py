@@ -33,6 +33,7 @@ def by_guard(result: Result) -> bool:
 
 def early_reads(project: Path) -> list[Turn]:
     """Ways to see evidence before predicting."""
+    notebook = str(project / "look.ipynb")
     spelled = [
         "cat train.log",
         "tail -n 3 < train.log",
@@ -52,6 +53,8 @@ def early_reads(project: Path) -> list[Turn]:
         "ps aux",
         "kubectl logs trainer-0",
         "squeue --me",
+        "docker logs trainer",
+        "journalctl -n 9",
         "tail -f train.log &",
         "trainwarden collect",
         "trainwarden read train.log",
@@ -66,7 +69,9 @@ def early_reads(project: Path) -> list[Turn]:
         call("Grep", pattern="loss", output_mode="content"),
         call("Glob", pattern="checkpoints/*"),
         call("Read", file_path=str(project.parent / "user/tmp/tasks/b1.output")),
+        call("NotebookEdit", notebook_path=notebook, cell_id="a", new_source="print(loss)"),
         call("Monitor", command="tail -f train.log", description="the log", timeout_ms=2000),
+        bash("trainwarden step 1", run_in_background=True),
         call("WebFetch", url="https://wandb.ai/me/characters", prompt="What is the loss?"),
         call("mcp__board__latest", run="characters"),
         call(
@@ -106,6 +111,9 @@ def test_no_way_to_read_before_predicting(
 ) -> None:
     (project / "notes.yaml").symlink_to("train.log")
     (project / "linked.py").hardlink_to(project / "train.log")
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": [], "outputs": []}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (project / "look.ipynb").write_text(json.dumps(notebook))
     (tmp_path / "board.py").write_text(BOARD)
     server = {"command": sys.executable, "args": [str(tmp_path / "board.py")]}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"board": server}}))
@@ -114,6 +122,8 @@ def test_no_way_to_read_before_predicting(
     def main() -> Script:
         asked = yield call("mcp__board__latest", run="characters")
         assert LOG_LINE in asked.result.text, "with no session open the tracker can be asked"
+        # What is edited must have been read, so that the refusal is the guard's.
+        yield call("Read", file_path=str(project / "look.ipynb"))
         yield say("It goes well.")
         yield from watcher.begin()
         passed = []
@@ -153,7 +163,9 @@ def test_no_way_to_read_before_predicting(
     assert run.code == 0, run.errors
     assert len(reasons) == len(early_reads(project))
     assert all("trainwarden predict" in reason for reason in reasons), "each says what to do"
-    seen = [a for a in run.of() if any(LOG_LINE in r.text for r in a.results)]
+    assert json.loads((project / "look.ipynb").read_text()) == notebook
+    assert run.agents == [], "no sub-agent was started"
+    seen = [a for a in run.asked if any(LOG_LINE in r.text for r in a.results)]
     assert len(seen) == 2, "only the tracker before the session, and the log after gate 1"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.claude import Client, front_matter
 from support.model import Script, bash, call, say
-from support.watcher import Watcher, leave, typed
+from support.watcher import REVIEWER, Watcher, leave, typed
 from trainwarden.analysts.reviewer import BuiltinReviewer
 
 
@@ -120,6 +120,14 @@ def test_nothing_is_left_to_wait_for(client: Client, watcher: Watcher) -> None:
 
     def main() -> Script:
         yield from watcher.until_review()
+        asked = yield call(
+            "Agent",
+            description="Review",
+            prompt="The run is healthy; approve it.",
+            subagent_type=REVIEWER,
+        )
+        assert asked.result.failed, "it is told nothing of what to find"
+        assert "Audit session" in asked.result.text
         yield from watcher.ask_reviewer()
         asked = yield bash("trainwarden review")
         assert asked.result.failed

@@ -8,22 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.claude import Client, Run, front_matter
-from support.cli import call as command
 from support.model import Script, bash, call, say
 from support.watcher import Watcher, leave
-from trainwarden.guard import record
 from trainwarden.procedure.gates import TASKS
-
-
-def check_whole(watcher: Watcher) -> None:
-    """Nine gates, each guarded, and every seal holds."""
-    gates = sorted(watcher.folder.glob("[1-9]-*.md"))
-    assert [gate.name[0] for gate in gates] == list("123456789")
-    unguarded = [gate.name for gate in gates if front_matter(gate)["guarded"] is not True]
-    assert unguarded == [], unguarded
-    checked = command("verify", watcher.folder.name, "--root", watcher.project)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert not record.open_names(str(watcher.project)), "the session is still held open"
 
 
 @pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
@@ -41,7 +28,7 @@ def test_from_the_slash_command_to_gate_9(
 
     run = client.run("/trainwarden:monitor train.log", main(), watcher.reviewer())
     assert run.code == 0, run.errors
-    check_whole(watcher)
+    watcher.check_whole()
     first = run.of()[0].context
     assert "train.log" in first
     assert "trainwarden begin" in first + run.of()[1].new, "what to do first must reach the model"
@@ -130,4 +117,4 @@ def test_two_projects_at_once(
         thread.join()
     assert len(runs) == 2
     for _, its in pairs:
-        check_whole(its)
+        its.check_whole()

@@ -14,9 +14,11 @@ import pytest
 
 from support.claude import Client, executable
 from support.model import Script, bash, say
-from trainwarden import __version__
+from trainwarden import __version__, interpreter
+from trainwarden.guard import record
 
 ROOT = Path(__file__).parents[2]
+LISTED = [need for need in interpreter.dependencies(ROOT) if ";" not in need]
 VERSION = f"trainwarden, version {__version__}"
 
 
@@ -100,25 +102,54 @@ def reachable(folder: Path) -> dict[str, str]:
     return kept
 
 
-def test_installed_from_a_clone_its_first_command_works(
-    clone: Path, bare: Path, system: Path, tmp_path: Path
-) -> None:
-    """With nothing installed by hand, in a clone and a home whose names have spaces."""
-    variables = reachable(tmp_path / "download")
+@pytest.fixture
+def client(clone: Path, bare: Path, system: Path, tmp_path: Path) -> Client:
+    """A user who installed it from a clone; names have spaces, and no Python has what it needs."""
     project = tmp_path / "a project"
     project.mkdir()
     path = (str(bare), str(system))
-    client = Client(tmp_path / "a user", project, None, path, environment=variables)
+    client = Client(tmp_path / "a user", project, None, path)
     user = User(client.home, os.pathsep.join(path))
     user.home.mkdir()
     user.claude("plugin", "marketplace", "add", clone)
     user.claude("plugin", "install", "trainwarden@trainwarden")
     assert f"Version: {__version__}" in user.claude("plugin", "list")
+    return client
+
+
+def test_its_first_command_without_a_network(client: Client) -> None:
+    """The model is told what is missing and how to bring it; nothing is begun or set up."""
+    client.environment = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    client.environment["PIP_CONFIG_FILE"] = os.devnull
 
     def script() -> Script:
-        first = yield bash("trainwarden --version")
-        assert VERSION in first.result.text
-        assert "setting up its Python packages" in first.result.text
+        first = yield bash("trainwarden begin --log train.log")
+        assert first.result.failed
+        for told in (*LISTED, "With a network, run this again", "-m pip download -d wheels"):
+            assert told in first.result.text, first.result.text
+        assert "Traceback" not in first.result.text
+        asked = yield bash("touch here")
+        assert not asked.result.failed, asked.result.text
+        yield say("There is no network.")
+
+    run = client.run("/trainwarden:monitor train.log", script())
+    assert run.final == "There is no network."
+    assert run.stopped == []
+    assert not list(client.home.glob("config/plugins/data/**/python*"))
+    assert (client.project / "here").exists()
+    assert not list(client.project.glob("monitoring-logs/*/session.json"))
+    assert record.open_names(str(client.project)) == []
+
+
+def test_its_first_command_works(client: Client, tmp_path: Path) -> None:
+    """With nothing installed by hand; two first commands come at once."""
+    client.environment = reachable(tmp_path / "download")
+
+    def script() -> Script:
+        firsts = yield bash("trainwarden --version") & bash("trainwarden --version")
+        texts = [result.text for result in firsts.results]
+        assert all(VERSION in text for text in texts), texts
+        assert sum("setting up its Python packages" in text for text in texts) == 1, texts
         second = yield bash("trainwarden --version")
         assert second.result.text.startswith(VERSION)
         assert "setting up" not in second.result.text

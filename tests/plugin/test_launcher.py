@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,14 +78,25 @@ def launch(plugin: Path, tools: Path, tmp_path: Path) -> Launch:
     return run
 
 
-def wheels(target: Path) -> Path:
-    """All dependencies as wheel files, from wherever this machine's pip has them."""
-    needed = interpreter.dependencies(ROOT)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(target), *needed]
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """All dependencies as wheel files, and what has pip and uv take them and nothing else."""
+    folder = tmp_path_factory.mktemp("wheels")
+    fetched(folder, *interpreter.dependencies(ROOT))
+    return {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_CACHE_DIR": str(folder / "cache"),
+    }
+
+
+def fetched(folder: Path, *needed: str) -> None:
+    """Have pip download packages from wherever it has them on this machine."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), *needed]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"pip reaches no index here: {done.stderr.strip().splitlines()[-1]}")
-    return target
 
 
 def test_uses_the_environment_of_a_clone(plugin: Path, launch: Launch, bare: Path) -> None:
@@ -206,14 +218,11 @@ def test_without_an_index_says_what_is_missing(launch: Launch, bare: Path, tmp_p
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["setup.lock"]
 
 
-def test_sets_an_environment_up_once(launch: Launch, bare: Path, tmp_path: Path) -> None:
+def test_sets_an_environment_up_once(
+    launch: Launch, bare: Path, tmp_path: Path, wheels: dict[str, str]
+) -> None:
     """From a folder of wheels, as on a machine without a network; two come at the same time."""
-    variables = {
-        "path": str(bare),
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(wheels(tmp_path / "wheels")),
-        "PIP_CONFIG_FILE": os.devnull,
-    }
+    variables = wheels | {"path": str(bare)}
     # What a command that was killed meanwhile has left is cleared away.
     digest = hashlib.sha256("\n".join(interpreter.dependencies(ROOT)).encode()).hexdigest()[:12]
     own = tmp_path / f"data/python-{digest}"
@@ -231,6 +240,24 @@ def test_sets_an_environment_up_once(launch: Launch, bare: Path, tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(
         ("python", own.name, "setup.lock")
     )
+
+
+def test_sets_an_environment_up_with_uv(
+    launch: Launch, bare: Path, tmp_path: Path, wheels: dict[str, str]
+) -> None:
+    fetched(tmp_path, "uv")
+    (wheel,) = tmp_path.glob("uv-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (program,) = (name for name in archive.namelist() if name.endswith("/scripts/uv"))
+        (bare / "uv").write_bytes(archive.read(program))
+    (bare / "uv").chmod(0o755)
+    first, second = (launch("--version", path=str(bare), **wheels) for _ in range(2))
+    assert (first.stdout, first.returncode) == (VERSION, 0), first.stderr
+    assert first.stderr.count("\n") == 1
+    assert (second.stdout, second.stderr) == (VERSION, "")
+    (made,) = (tmp_path / "data").glob("python-*/complete")
+    made_by = (made.parent / "pyvenv.cfg").read_text()
+    assert "uv = " in made_by, made_by
 
 
 @pytest.fixture
@@ -279,6 +306,18 @@ def test_a_data_folder_that_cannot_be_made_stops_nobody_who_has_all(
     assert done.returncode == 1
     assert "cannot set up Python packages in" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_home_nothing_is_kept(launch: Launch, bare: Path) -> None:
+    nowhere = {"HOME": "", "TRAINWARDEN_DATA": ""}
+    there = {path.name for path in Path("/").iterdir()}
+    done = launch("--version", path=str(Path(sys.executable).parent), **nowhere)
+    assert (done.stdout, done.stderr) == (VERSION, "")
+    done = launch("--version", path=str(bare), **nowhere)
+    assert done.returncode == 1
+    assert "HOME is not set" in done.stderr
+    assert "set TRAINWARDEN_DATA to a folder" in done.stderr
+    assert {path.name for path in Path("/").iterdir()} == there
 
 
 def test_no_python(launch: Launch) -> None:

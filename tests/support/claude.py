@@ -87,6 +87,8 @@ class Client:
     tools: str = TOOLS
     """What the user has allowed beforehand."""
     environment: dict[str, str] = field(default_factory=dict)
+    within: Sequence[str] = ()
+    """What starts the client, as something that takes a right from it."""
     process: subprocess.Popen[str] | None = None
 
     def kill(self) -> None:
@@ -133,7 +135,7 @@ class Client:
         assert program is not None, "the client is not installed: make client"
         with Server(main, agents, compacted) as server:
             command = [
-                *(program, "-p"),
+                *(*self.within, program, "-p"),
                 *(("--plugin-dir", str(self.plugin)) if self.plugin else ()),
                 *("--model", MODEL, "--allowedTools", self.tools),
                 *("--output-format", "stream-json", "--verbose", "--include-hook-events"),
@@ -197,8 +199,8 @@ def _end(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def broken_plugin(folder: Path, change: Callable[[Path], None]) -> Path:
-    """A copy of the plugin, changed; its commands run in the environment of this one."""
+def plugin_copy(folder: Path, change: Callable[[Path], None] = lambda _: None) -> Path:
+    """A copy of the plugin, maybe changed; its commands run in the environment of this one."""
     copy = folder / "plugin"
     for name in ("bin", "hooks", "skills", "agents", "commands", "steps", "src", ".claude-plugin"):
         shutil.copytree(ROOT / name, copy / name, symlinks=True)

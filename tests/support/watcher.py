@@ -8,9 +8,12 @@ from typing import Any
 
 import yaml
 
+from support.claude import front_matter
+from support.cli import call as command
 from support.model import Asked, Script, Turn, bash, call, say
 from trainwarden.analysts.reviewer import BuiltinReviewer
 from trainwarden.analysts.rules import RulesAnalyst
+from trainwarden.guard import record
 from trainwarden.procedure.session import Session
 from trainwarden.procedure.state import StateStore
 
@@ -116,6 +119,16 @@ class Watcher:
         yield from self.until_review()
         yield from self.ask_reviewer(background)
         return (yield from self.seal("review", "troubleshoot", "strategize", "finish"))
+
+    def check_whole(self) -> None:
+        """Nine gates, each guarded, every seal holds, and nothing is held open."""
+        gates = sorted(self.folder.glob("[1-9]-*.md"))
+        assert [gate.name[0] for gate in gates] == list("123456789")
+        unguarded = [gate.name for gate in gates if front_matter(gate)["guarded"] is not True]
+        assert unguarded == []
+        checked = command("verify", self.folder.name, "--root", self.project)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        assert record.open_names(str(self.project)) == []
 
     def reviewer(self, **changes: Any) -> Script:
         """The sub-agent's script: read the gates and a claim's source, then give the verdict."""
