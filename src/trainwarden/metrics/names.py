@@ -118,8 +118,9 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
     "step_time": (
         "s",
         "result",
-        "step_time step_time_seconds elapsed_time_per_iteration iteration_time iter_time time_per_step"
-        " time_per_iteration perf/time_per_step timing_s/step timing/step sec/step s/it s/iter"
+        "step_time step_time_seconds elapsed_time_per_iteration iteration_time iter_time"
+        " time_per_step time_per_iteration perf/time_per_step timing_s/step timing/step sec/step"
+        " s/it s/iter"
         " time_per_iter batch_time batch_cost dt ms/step iter_dt time/step time_per_batch"
         " time/iteration step_duration seconds_per_step train/time s/step ms/it"
         " performance/batch_time time_this_iter_s step_timing_in_s train_step_timing"

@@ -20,9 +20,9 @@ from trainwarden.metrics.values import to_float
 _SECTION = re.compile(
     r"\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
     r"|(?P<eval>EVALUATION|EVAL PERFORMANCE|eval metrics|Running Evaluation|Running Prediction"
-    r"|Running evaluation|Evaluating|Validating))\b"
+    r"|Running evaluation|Evaluating|Validating|Test Error))\b"
 )
-SECTION_WORDS = ("training", "epoch", "eval", "predict", "validating")
+SECTION_WORDS = ("training", "epoch", "eval", "predict", "validating", "test error")
 _CLOSING = frozenset({"hf-dict", "jsonl", "dll"})
 MAX_BLOCK = 500
 MAX_BINDINGS = 400

@@ -24,8 +24,9 @@ _UNBOUND = re.compile(
     r"(?P<rate>[\d.?]+ ?[a-z]+/[a-z]+)(?P<post>,[^\]]*)?\]"
 )
 _PROGRESS = re.compile(
-    rf"Progress on:(?P<desc>[^\d\n]{{0,40}}?)\s*(?P<n>{_COUNT})it/(?P<total>{_COUNT})it"
-    r" rate:(?P<rate>[\d.]+(?:it/s|s/it))(?: remaining:\S+)?(?: elapsed:\S+)?"
+    rf"Progress on:(?P<desc>[^\n]{{0,40}}?) ?(?P<n>{_COUNT})[a-z]{{1,8}}/(?P<total>{_COUNT})"
+    r"[a-z]{1,8} rate:(?:-|(?P<rate>[\d.]+(?:it/s|s/it))|[\d.,]+\w{1,8}/s)"
+    r"(?: remaining:\S+)?(?: elapsed:\S+)?"
     r"(?: postfix:(?:-|(?P<post>[^\s,=]+=[^\s,]+(?:,\s*[^\s,=]+=[^\s,]+)*)))?"
 )
 _EVALUATION = re.compile(

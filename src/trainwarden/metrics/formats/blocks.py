@@ -16,7 +16,7 @@ _HEAD = re.compile(
     r"(?P<n>\d+)(?:/(?P<total>\d+))?\]:?\s*\Z"
     r"|\[Eval batch=(?P<eval>\d+)/\d+\] Eval on .{1,80} data:?\s*\Z"
     # OLMo
-    r"|\[step=(?P<step>\d+)/(?P<steps>\d+)(?:,[\w ]+=[^\],]+)*\]\s*\Z"
+    r"|\[step=(?P<step>\d+)/(?:(?P<steps>\d+)|\?+)(?:,[\w ]+=[^\],]+)*\]\s*\Z"
     # RSL-RL
     r"|\s*Learning iteration (?P<it>\d+)/(?P<of>\d+)\s*\Z"
 )
@@ -77,7 +77,8 @@ def _place(head: re.Match[str]) -> list[Pair]:
     """Where a head line says that the run is."""
     for at, of in (("step", "steps"), ("it", "of")):
         if head[at]:
-            return [Pair("step", float(head[at])), Pair("total_steps", float(head[of]))]
+            pairs = [Pair("step", float(head[at]))]
+            return [*pairs, Pair("total_steps", float(head[of]))] if head[of] else pairs
     if head["unit"] is None:
         return []
     n, total = float(head["n"]), head["total"]
