@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwarden.evidence import follow, logs
+from trainwarden.evidence import logs
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.logs import LogSource, load_readings, positions, read_log
+from trainwarden.metrics.reader import LogReader
 from trainwarden.records.job import Job
 from trainwarden.records.observation import SourceReport
 
@@ -80,9 +81,9 @@ def test_only_the_new_part_is_read(
 ) -> None:
     look(tmp_path, log)
     fed: list[int] = []
-    feed = follow.LogReader.feed
+    feed = LogReader.feed
     monkeypatch.setattr(
-        follow.LogReader, "feed", lambda self, data: (fed.append(len(data)), feed(self, data))[1]
+        LogReader, "feed", lambda self, data: (fed.append(len(data)), feed(self, data))[1]
     )
     added = lines(50, 60)
     with log.open("a") as stream:
@@ -348,14 +349,14 @@ def test_a_packed_log_is_not_read_as_text(tmp_path: Path, log: Path) -> None:
 def test_a_log_deleted_or_rotated_while_it_is_read(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed = follow.LogReader.feed
+    feed = LogReader.feed
 
-    def move(self: follow.LogReader, data: bytes) -> None:
+    def move(self: LogReader, data: bytes) -> None:
         feed(self, data)
         if log.exists():
             log.rename(tmp_path / "train.log.1")
 
-    monkeypatch.setattr(follow.LogReader, "feed", move)
+    monkeypatch.setattr(LogReader, "feed", move)
     report, at = look(tmp_path, log)
     assert report.status == "ok"
     assert len(loss(at, log)) == 50

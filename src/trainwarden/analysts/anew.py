@@ -13,17 +13,13 @@ from pathlib import Path
 from trainwarden.diagnosis.derived import derived_observations
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.collect import collect
-from trainwarden.evidence.logs import observe
+from trainwarden.evidence.logs import observe, read_as_far
 from trainwarden.evidence.sources import builtin_sources
-from trainwarden.metrics.reader import LogReader
-from trainwarden.metrics.reading import Reading
 from trainwarden.procedure.auditing import could_agree
 from trainwarden.records.assessment import KeyIndicator
 from trainwarden.records.facts import TrainingFacts, planned_steps
 from trainwarden.records.observation import Observation
 from trainwarden.records.review import Reread
-
-CHUNK = 2**20
 
 
 def ask_anew(
@@ -48,7 +44,7 @@ def ask_anew(
     for (source, file), some in wanted.items():
         if file:
             end = ends.get(file)
-            fresh = _worked_out(Path(file), end, some, target, facts, indicator)
+            fresh = _worked_out(Path(file), ends, some, target, facts, indicator)
             until = "the end" if end is None else str(end)
             how = f"worked out anew from bytes 0 to {until} of {Path(file).name}"
         else:
@@ -66,14 +62,14 @@ def ask_anew(
 
 def _worked_out(
     path: Path,
-    end: int | None,
+    ends: Mapping[str, int],
     items: Iterable[Observation],
     target: Target,
     facts: TrainingFacts,
     indicator: KeyIndicator | None,
 ) -> list[Observation]:
     try:
-        reading = _read(path, end)
+        reading = read_as_far(path, ends)
     except OSError:
         return []
     reading = reading.stretched(facts.log_every, planned_steps(facts))
@@ -81,14 +77,3 @@ def _worked_out(
     for main in {item.subject is None for item in items}:
         fresh += observe(path, reading, target, main=main)
     return fresh
-
-
-def _read(path: Path, end: int | None) -> Reading:
-    reader = LogReader(str(path))
-    left = path.stat().st_size if end is None else end
-    with path.open("rb") as file:
-        while left > 0 and (data := file.read(min(CHUNK, left))):
-            reader.feed(data)
-            left -= len(data)
-    reader.finish()
-    return reader.reading

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from trainwarden.evidence import excerpts
 from trainwarden.records.observation import Observation
 from trainwarden.records.review import Reread
 
@@ -58,18 +59,13 @@ def reread(item: Observation) -> Reread | None:
 def line_at(path: Path, offset: int) -> bytes | None:
     """The line that begins at a byte offset, None where the file cannot be read."""
     try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            window = file.read(WINDOW)
+        return excerpts.line_at(path, offset)
     except OSError:
         return None
-    return re.split(rb"[\r\n]", window.lstrip(b"\r\n"), maxsplit=1)[0]
 
 
 def _block_at(path: Path, offset: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(BLOCK)
+    return excerpts.text_at(path, offset, BLOCK)
 
 
 def _reread_line(item: Observation, path: Path, offset: int) -> Reread | None:

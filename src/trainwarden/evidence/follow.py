@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
+from trainwarden.evidence.run_files import phase_of
 from trainwarden.metrics.formats import LineFormat
-from trainwarden.metrics.reader import LogReader
+from trainwarden.metrics.readers import HEAD, RunReader, reader_for, reader_from
 from trainwarden.metrics.reading import Reading
 
 CHUNK = 1 << 20
@@ -41,7 +42,7 @@ class Position:
 class Followed:
     """A reader brought up to the present, and where it stands now."""
 
-    reader: LogReader
+    reader: RunReader
     position: Position
     complete: bool = True
     """False where the time ran out before the end."""
@@ -73,8 +74,9 @@ def follow(
     with path.open("rb") as stream:
         status = os.fstat(stream.fileno())
         start = 0
-        reader = LogReader(str(path), formats)
-        if cached is not None:
+        head = stream.read(HEAD)
+        reader = reader_for(str(path), head, formats, phase_of(path))
+        if cached is not None and type(cached.reader) is type(reader):
             known, position = cached.reader, cached.position
             same_file = (status.st_ino, status.st_dev) == (position.inode, position.device)
             if status.st_size >= position.offset and _begins_alike(stream, position):
@@ -142,7 +144,7 @@ def _escape(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
-def _read(stream: IO[bytes], reader: LogReader, start: int, deadline: float | None) -> bool:
+def _read(stream: IO[bytes], reader: RunReader, start: int, deadline: float | None) -> bool:
     """Feed a file from `start` to its end; whether the end was reached."""
     stream.seek(start)
     while data := stream.read(CHUNK):
@@ -191,7 +193,7 @@ def load(file: Path, formats: Sequence[LineFormat] | None = None) -> Followed | 
         if data["version"] != CACHE_VERSION:
             raise ValueError(f"reading cache of version {data['version']!r}")
         return Followed(
-            LogReader.from_state(data["reader"], formats),
+            reader_from(data["reader"], formats),
             Position(**data["position"]),
             settled=bool(data["settled"]),
             over=bool(data.get("over")),

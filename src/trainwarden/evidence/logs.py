@@ -17,8 +17,11 @@ from trainwarden import plugins
 from trainwarden.evidence import follow as following
 from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.config import training_facts
+from trainwarden.evidence.excerpts import is_text, line_at
+from trainwarden.evidence.run_files import companions, joined, newest_run, phase_of
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.names import canonical
+from trainwarden.metrics.readers import HEAD, reader_for
 from trainwarden.metrics.reading import Event, Reading
 from trainwarden.metrics.series import Point, Series
 from trainwarden.records.base import Scalar
@@ -29,6 +32,9 @@ from trainwarden.records.observation import Observation, Place, SourceReport, Tr
 
 LOG_SUFFIXES = (".log", ".out", ".txt", ".err", ".jsonl", ".csv", ".tsv", ".json")
 MAX_FILES = 16
+_STREAMS = ("files", "logs")
+"""Folders of a run of W&B."""
+_SLOTS = {"last": "last", "first": "first", "min": "minimum", "max": "maximum"}
 MAX_METRICS = 48
 MAX_EVENTS = 20
 MAX_BESIDE = 12
@@ -52,17 +58,26 @@ def formats() -> tuple[LineFormat, ...]:
 
 
 def expand(logs: Iterable[Path]) -> list[Path]:
-    """The files behind log paths: a folder's log files (newest first), a pattern's matches."""
+    """The files behind log paths: a folder's log files (newest first), a pattern's matches.
+
+    Of the binary files in a folder (TensorBoard's, W&B's) those of the newest run are taken.
+    """
     files: list[Path] = []
     for path in logs:
         if path.is_dir():
+            runs = newest_run(path)
+            # What W&B keeps of the console beside its own record says nothing more.
+            beside = "wandb" if any(run.suffix == ".wandb" for run in runs) else ""
             inside = [
                 child
                 for child in (*path.glob("*"), *path.glob("*/*"))
-                if child.suffix in LOG_SUFFIXES and child.is_file() and _is_log(child)
+                if child.suffix in LOG_SUFFIXES
+                and child.is_file()
+                and _is_log(child)
+                and not (beside and {beside, *_STREAMS} & set(child.parts))
             ]
             inside.sort(key=_modified, reverse=True)
-            files += inside[:MAX_FILES]
+            files += inside[:MAX_FILES] + runs
         elif not path.exists() and any(char in str(path) for char in "*?["):
             files += [Path(name) for name in sorted(glob.glob(str(path)))][:MAX_FILES]  # noqa: PTH207
         else:
@@ -82,19 +97,47 @@ def _is_log(path: Path) -> bool:
 
 
 def read_log(path: Path) -> Reading:
-    """What the reader makes of a whole file. Raises OSError (IsADirectoryError for a folder)."""
+    """What the reader makes of a whole file, or of the newest run's binary files in a folder.
+
+    Raises OSError (IsADirectoryError for a folder that has none).
+    """
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder")
+        files = newest_run(path)
+        if not files:
+            raise IsADirectoryError(f"{path} is a folder")
+        found = joined([(file, read_log(file)) for file in files])
+        return _main_first([reading for _, reading in found])[0]
     followed = following.follow(path, None, formats())
     followed.settled = followed.over = time.time() - _modified(path) > 5.0
     return followed.reading()
+
+
+def read_as_far(path: Path, ends: Mapping[str, int]) -> Reading:
+    """A log read anew as far as `ends` says by path; with it the other files of its run there.
+
+    The whole log where it is not among them. Raises OSError.
+    """
+    found = []
+    for name in companions(path, ends):
+        file, end = Path(name), ends.get(name)
+        with file.open("rb") as stream:
+            reader = reader_for(name, stream.read(HEAD), formats(), phase_of(file))
+            stream.seek(0)
+            left = file.stat().st_size if end is None else end
+            while left > 0 and (data := stream.read(min(following.CHUNK, left))):
+                reader.feed(data)
+                left -= len(data)
+        reader.finish()
+        found.append((file, reader.reading))
+    return joined(found)[0][1]
 
 
 def load_readings(
     cache_dir: Path, job: Job | str, logs: Iterable[Path] | None = None
 ) -> list[Reading]:
     """What the last session had read of the job's logs, frozen; the logs are not read."""
-    return _main_first([cached.reading() for cached in _cached(cache_dir, job, logs)])
+    found = [(Path(one.reader.file), one.reading()) for one in _cached(cache_dir, job, logs)]
+    return _main_first([reading for _, reading in joined(found)])
 
 
 def positions(
@@ -180,6 +223,7 @@ class LogSource:
                     problems.append(f"{path}: empty so far")
                 elif not reading.series and reading.last_step is None:
                     problems.append(f"{path}: no step or metric found in {reading.bytes} bytes")
+        read = joined(read)
         order = {id(reading): i for i, reading in enumerate(_main_first([r for _, r in read]))}
         read.sort(key=lambda item: order[id(item[1])])
         observations: list[Observation] = []
@@ -259,9 +303,10 @@ class _Excerpts:
             return None, None
         reach = 4 << 20
         try:
+            line = line_at(self._path, offset)
+            if not is_text(self._path):
+                return None, clean(line.decode("utf-8", "replace"))
             with self._path.open("rb") as stream:
-                stream.seek(offset)
-                line = stream.read(2000).replace(b"\r", b"\n").split(b"\n")[0]
                 number = None
                 if offset < reach:
                     stream.seek(0)
@@ -272,13 +317,13 @@ class _Excerpts:
                     number = self._reading.lines - after + 1
         except OSError:
             return None, None
-        return number, clean(line.decode("utf-8", "replace"))
+        return number, clean(line[:2000].decode("utf-8", "replace"))
 
 
 def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Observation]:
     """What a reading shows, each with its exact place; `main` is the job's main log."""
     subject = None if main else path.name
-    excerpts = _Excerpts(path, reading)
+    excerpts = {str(path): _Excerpts(path, reading)}
     found: list[Observation] = []
 
     def add(quantity: str, value: Scalar, **more: Any) -> None:
@@ -308,10 +353,14 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
     add("log.runs", reading.runs)
     if (interval := _interval(reading)) is not None:
         add("log.interval", interval, unit="s", stat="median")
-    last_points = [s.last for s in reading.series.values() if s.last is not None]
+    last_points = [
+        s.last
+        for s in reading.series.values()
+        if s.last is not None and s.origins.get("last", str(path)) == str(path)
+    ]
     if reading.last_step is not None:
         offset = max((point.offset for point in last_points), default=-1)
-        line, text = excerpts.at(offset)
+        line, text = excerpts[str(path)].at(offset)
         place = Place(file=str(path), offset=offset if offset >= 0 else None, line=line)
         add("step", reading.last_step, step=reading.last_step, place=place, text=text)
     for series in _chosen(reading.series)[: None if main else MAX_BESIDE]:
@@ -325,7 +374,10 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         for stat, point in stats:
             if point is None or (stat != "last" and series.count < 2):
                 continue
-            line, text = excerpts.at(point.offset)
+            file = series.origins.get(_SLOTS[stat], str(path))
+            if file not in excerpts:
+                excerpts[file] = _Excerpts(Path(file), reading)
+            line, text = excerpts[file].at(point.offset)
             add(
                 series.name,
                 point.value,
@@ -333,7 +385,7 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
                 unit=series.unit,
                 step=int(point.step) if math.isfinite(point.step) else None,
                 place=Place(
-                    file=str(path),
+                    file=file,
                     offset=point.offset if point.offset >= 0 else None,
                     line=line,
                     api=None if series.original == series.name else clean(series.original, 80),

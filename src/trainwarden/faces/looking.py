@@ -46,13 +46,15 @@ def jobs(as_json: bool) -> None:
 @click.argument("log", type=click.Path(path_type=Path))
 @json_option
 def read(log: Path, as_json: bool) -> None:
-    """What the log reader makes of a file."""
+    """What the log reader makes of a file, or of the newest run's TensorBoard or W&B files."""
     from trainwarden.evidence.logs import read_log
 
     try:
-        if not log.is_file():
+        if not log.is_file() and not log.is_dir():
             raise Refusal(f"{log} does not exist or is no file")
         reading = read_log(log)
+    except IsADirectoryError as error:
+        raise Refusal(f"{log} is a folder without TensorBoard or W&B run files") from error
     except OSError as error:
         raise Refusal(f"cannot read {log}: {error.strerror}") from error
     if as_json:
@@ -71,7 +73,7 @@ def read(log: Path, as_json: bool) -> None:
     header = ("metric", "in the log", "points", "from step", "value", "to step", "value")
     click.echo(table(rows, header) or "no metric was found")
     for note in reading.notes:
-        click.echo(f"note: {note}")
+        click.echo(f"note: {clean(note)}")
 
 
 def plain(reports: Iterable[SourceReport]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainwarden.errors import Refusal
+from trainwarden.evidence.excerpts import text_at
 from trainwarden.faces import tables
 from trainwarden.faces.clients import shows_evidence
 from trainwarden.faces.common import (
@@ -95,9 +96,7 @@ def _raw(item: Observation) -> str:
     if not where.file or where.offset is None or where.api == "derived":
         return ""
     try:
-        with Path(where.file).open("rb") as file:
-            file.seek(where.offset)
-            window = file.read(20 * SHOWN)
+        window = text_at(Path(where.file), where.offset, 20 * SHOWN)
     except OSError:
         return ""
     name = re.compile(rf"(?<![\w./]){re.escape(where.api or item.quantity)}(?![\w/])")

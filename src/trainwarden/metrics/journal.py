@@ -76,6 +76,17 @@ class Journal:
                     break
         self.tail = (self.tail + last[::-1])[-TAIL_LINES:]
 
+    def spans(self, low: float, high: float) -> None:
+        """Widen the time told to what lies between two moments, in Unix seconds."""
+        self.first_time = low if self.first_time is None else min(self.first_time, low)
+        self.last_time = high if self.last_time is None else max(self.last_time, high)
+
+    def keep(self, offset: int, text: str) -> None:
+        """Keep one last line by its byte offset."""
+        self.tail.append((offset, text[:TAIL_WIDTH]))
+        if len(self.tail) > 2 * TAIL_LINES:
+            del self.tail[:-TAIL_LINES]
+
     def forget_offsets(self) -> None:
         """The file is another one now."""
         for event in (*self.first_events, *self.last_events):

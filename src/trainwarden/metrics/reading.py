@@ -57,6 +57,10 @@ class Reading:
     """What the reader came upon: binary parts, lines too long, rotation, truncation."""
     counted: bool = False
     """The log prints no steps: its metric lines are counted instead."""
+    begins_at: float | None = None
+    """Where the file says so: the step from which on what earlier files tell holds no more."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """The run's settings, where the file holds them. Raw: clean it before it is shown."""
 
     def stretched(self, log_every: int | None, total: int | None) -> Reading:
         """With steps of the run instead of counted lines, where the run logs every so many steps.

@@ -8,6 +8,7 @@ from pathlib import Path
 from trainwarden.errors import Refusal, Trouble
 from trainwarden.evidence.config import find_config
 from trainwarden.evidence.discovery import FoundJob, find_for
+from trainwarden.evidence.run_files import newest_run
 from trainwarden.procedure.state import StateStore
 from trainwarden.records.job import Job, job_id
 from trainwarden.records.state import JobState
@@ -180,4 +181,5 @@ def _newest_logs(folder: Path) -> tuple[str, ...]:
         ]
         if files:
             return (str(max(files, key=lambda path: path.stat().st_mtime).absolute()),)
-    return ()
+    runs = [path for path in newest_run(folder) if _is_text(str(path))]
+    return tuple(str(path.absolute()) for path in runs)

@@ -127,9 +127,11 @@ def _line_end(log: Path, start: int, size: int) -> int:
 
 def _moments(log: Path, ends: list[int]) -> list[timedelta]:
     """How long after the run's beginning each cut is."""
-    from trainwarden.metrics.reader import LogReader
+    from trainwarden.metrics.readers import HEAD, reader_for
 
-    reader, printed, fed = LogReader(str(log)), [], 0
+    with log.open("rb") as file:
+        reader = reader_for(str(log), file.read(HEAD))
+    printed, fed = [], 0
     for end in ends:
         for part in _parts(log, fed, end):
             reader.feed(part)

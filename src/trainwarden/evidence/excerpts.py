@@ -1,0 +1,41 @@
+"""What stands at a place of a log: a line of text, or a record of a binary file as one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trainwarden.metrics.readers import HEAD, kind_of
+
+WINDOW = 64 * 1024
+"""Bytes of text read from a place on."""
+
+
+def is_text(path: Path) -> bool:
+    """Whether a log is of text. Raises OSError."""
+    with path.open("rb") as file:
+        return kind_of(str(path), file.read(HEAD)) == "text"
+
+
+def line_at(path: Path, offset: int) -> bytes:
+    """The line that begins at a byte offset; a binary record as text. Raises OSError."""
+    return re.split(rb"[\r\n]", text_at(path, offset, WINDOW).lstrip(b"\r\n"), maxsplit=1)[0]
+
+
+def text_at(path: Path, offset: int, size: int) -> bytes:
+    """The text from a byte offset on, at most `size` bytes; a binary record in one line.
+
+    Empty where a binary file has no whole record there. Raises OSError.
+    """
+    with path.open("rb") as file:
+        kind = kind_of(str(path), file.read(HEAD))
+        file.seek(offset)
+        if kind == "text":
+            return file.read(size)
+        from trainwarden.metrics.binary.shown import WINDOW as RECORD
+        from trainwarden.metrics.binary.shown import record_text
+
+        shown = record_text(kind, file.read(RECORD), offset)
+    if shown is None:
+        return b""
+    return shown.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace")[:size]
