@@ -244,7 +244,8 @@ def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -
             f"own history of {len(y)} points, mostly {kind} over its last {part:.0%}; width from "
             f"{origins} back-tests at {ratio:.3g} times the distance"
         )
-    half = max(half, LEAST_CHANGE * (abs(center) if unit is None else unit))
+    least = LEAST_CHANGE * (abs(center) if unit is None else unit)
+    half = max(half, least, math.ulp(center))  # the smallest numbers have no share
     return Interval(center - half, center + half, center, basis)
 
 
@@ -283,7 +284,7 @@ def forecast(
     last = float(y[-1])
     precision = 0.5 * printed_precision(y[-20:])
     if n >= 3 and float(np.ptp(y)) == 0:
-        half = (0.02 if n < LEAST else 0.001) * abs(last) or precision
+        half = (0.02 if n < LEAST else 0.001) * abs(last) or precision or math.ulp(last)
         return Interval(last - half, last + half, last, f"constant over {n} points")
     gap = float(np.median(np.diff(x))) if n > 1 else 1.0
     # Distances are relative to the run's length so far, counted from one gap before its start.
