@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
+from trainwarden.evidence import ahead
 from trainwarden.evidence.run_files import phase_of
 from trainwarden.metrics.formats import LineFormat
+from trainwarden.metrics.reader import LogReader
 from trainwarden.metrics.readers import HEAD, RunReader, reader_for, reader_from
 from trainwarden.metrics.reading import Reading
 
@@ -147,6 +149,8 @@ def _escape(name: str) -> str:
 def _read(stream: IO[bytes], reader: RunReader, start: int, deadline: float | None) -> bool:
     """Feed a file from `start` to its end; whether the end was reached."""
     stream.seek(start)
+    if isinstance(reader, LogReader) and ahead.pays(stream, start):
+        return ahead.read_ahead(stream, reader, deadline)
     while data := stream.read(CHUNK):
         reader.feed(data)
         if deadline is not None and time.monotonic() > deadline:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
 from operator import lt
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trainwarden.metrics.names import Canonical, canonical, slug
 from trainwarden.metrics.series import Series
 from trainwarden.metrics.values import UNITS
 
 RawPoint = tuple[float, float, int]
-Run = tuple[Sequence[float], Sequence[float], Sequence[int]]
+Run = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Points as three columns of one length: steps, values, offsets."""
 MAX_COLUMNS = 1000
+MAX_PENDING = 30_000
 DERIVED = "from timestamps"
 """The column of step times that no line prints."""
 _BINARY = {"k": 1024.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3}
@@ -32,70 +34,61 @@ class Column:
     series: Series
     pending: list[RawPoint] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    waiting: int = 0
+    """How many points the runs hold."""
     promotable: bool = True
     """False for values of an end-of-run summary: they stand for themselves."""
     steady: bool = False
     """Whether a value is printed again and again until there is a new one (by a bar)."""
 
     def take(self, run: Run) -> None:
-        """Take many points at once, their steps rising from the last one's."""
+        """Take many points at once, after those that are pending."""
         if self.pending:
             self._settle()
-        if self.meaning.unit == "ratio" and not 0 <= min(run[1]) <= max(run[1]) <= 1.5:
-            self.pending += zip(*run, strict=True)
-            self._settle()
-        else:
-            self.runs.append(run)
+        self._take(*run)
 
     def fold(self) -> None:
         """Move the pending points into the series; a repeated line counts once."""
         if self.pending:
             self._settle()
-        if not self.runs:
-            return
-        if len(self.runs) == 1:
-            steps, values, offsets = self.runs[0]
-        else:
-            steps, values, offsets = (
-                list(chain.from_iterable(parts)) for parts in zip(*self.runs, strict=True)
-            )
-        self.runs.clear()
-        self.series.extend_columns(steps, values, offsets)
+        if self.runs:
+            steps, values, offsets = map(np.concatenate, zip(*self.runs, strict=True))
+            self.runs.clear()
+            self.waiting = 0
+            self.series.extend_columns(steps.tolist(), values.tolist(), offsets.tolist())
 
     def _settle(self) -> None:
-        """Single points to a run, without those that repeat the one before."""
-        if self.runs:
-            steps, values, _ = self.runs[-1]
-            before = (steps[-1], values[-1], -1)
-        else:
-            before = self.series.last or (-1.0, math.nan, -1)
-        pending = self.pending
+        steps, values, offsets = zip(*self.pending, strict=True)
+        self.pending.clear()
+        self._take(np.array(steps, float), np.array(values, float), np.array(offsets, np.int64))
+
+    def _take(self, steps: NDArray[Any], values: NDArray[Any], offsets: NDArray[Any]) -> None:
+        """Keep points as a run, without those that repeat the one before."""
         if self.meaning.unit == "ratio":
             # nanoGPT prints mfu -100% until it can tell; others print 37.5 for 37.5%.
-            pending = [
-                point if point[1] <= 1.5 else (point[0], point[1] * 0.01, point[2])
-                for point in pending
-                if not point[1] < 0
-            ]
-        points = [
-            point
-            for previous, point in pairwise(chain((before,), pending))
-            if point[0] != previous[0] or point[1] != previous[1]
-        ]
-        self.pending.clear()
-        if self.steady:
-            seen = before[1]
-            fresh, points = points, []
-            for point in fresh:
-                if point[1] != seen:
-                    points.append(point)
-                    seen = point[1]
-        if points:
-            self.runs.append(tuple(map(list, zip(*points, strict=True))))  # type: ignore[arg-type]
+            values = np.where(values <= 1.5, values, values * 0.01)
+            if (values < 0).any():
+                told = ~(values < 0)
+                steps, values, offsets = steps[told], values[told], offsets[told]
+        if not len(values):
+            return
+        before = self.runs[-1] if self.runs else None
+        last = self.series.last or (-1.0, math.nan)
+        step, value = (before[0][-1], before[1][-1]) if before else last[:2]
+        fresh = np.empty(len(values), bool)
+        fresh[0] = values[0] != value or (steps[0] != step and not self.steady)
+        np.not_equal(values[1:], values[:-1], out=fresh[1:])
+        if not self.steady:
+            fresh[1:] |= steps[1:] != steps[:-1]
+        if not fresh.all():
+            steps, values, offsets = steps[fresh], values[fresh], offsets[fresh]
+        if len(steps):
+            self.runs.append((steps, values, offsets))
+            self.waiting += len(steps)
 
     def copy(self) -> Column:
         """An independent copy; pending points must be folded first."""
-        return replace(self, series=self.series.copy(), pending=[], runs=[])
+        return replace(self, series=self.series.copy(), pending=[], runs=[], waiting=0)
 
 
 class Columns:
@@ -155,6 +148,12 @@ class Columns:
             if unit == "M":
                 return 1e6
         return column.meaning.scale
+
+    def ease(self) -> None:
+        """Fold where much is pending: often is dear, and seldom needs memory."""
+        for column in self._by_key.values():
+            if len(column.pending) + column.waiting > MAX_PENDING:
+                column.fold()
 
     def fold(self) -> None:
         """Fold what is pending everywhere."""
@@ -231,7 +230,7 @@ class Columns:
             meaning = meaning._replace(name=str(item["name"]))
             series = Series.from_json(item["series"])
             flags = (bool(item["promotable"]), bool(item["steady"]))
-            column = Column(series.original, phase, meaning, series, [], [], *flags)
+            column = Column(series.original, phase, meaning, series, [], [], 0, *flags)
             columns._by_key[(original, phase)] = column
         return columns
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import lt
 from typing import Any
 
+from trainwarden.metrics.columns import Column
 from trainwarden.metrics.ending import EndingWatch
 from trainwarden.metrics.formats.base import PART, Row, key_of
 from trainwarden.metrics.formats.boxes import boxed
@@ -15,7 +15,6 @@ from trainwarden.metrics.names import EVALUATED, canonical
 from trainwarden.metrics.places import Logger, places_at, position_indices
 from trainwarden.metrics.repeats import repeats, said
 from trainwarden.metrics.tracker import Tracker
-from trainwarden.metrics.values import to_float
 
 _SECTION = re.compile(
     r"\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
@@ -40,8 +39,8 @@ class Binding:
     places: list[tuple[str, int]]
     values: list[tuple[int, Any, float]]
     """Index among the row's numbers, the column's `append`, factor."""
-    takes: list[tuple[int, Any, float]]
-    """Likewise with the column's `take`."""
+    takes: list[tuple[int, Column, float]]
+    """Likewise with the column itself."""
     closing: bool
     """Whether the line itself says that it sums up the run."""
     evaluated: list[tuple[int, Any, float]]
@@ -50,6 +49,8 @@ class Binding:
     """Whether a bar carries a result, as that of training does."""
     testing: bool
     """Whether all values are of a test after training."""
+    free: bool = False
+    """Whether it is a row of training that says nothing of its place but the epoch."""
     step_at: int = -1
     total_at: int = -1
     epoch_at: int = -1
@@ -171,59 +172,17 @@ class Recorder:
                 return
         self._slowly(binding, numbers, offset, time, rank)
 
-    def batch(
-        self,
-        columns: Sequence[Sequence[Any]],
-        offsets: Sequence[int],
-        times: Sequence[float | None],
-        rank: int | None,
-        key: Any,
-    ) -> bool:
-        """Take many lines of one shape at once, where they are the common case; else False.
-
-        `columns` holds the numbers of each pair of the row, as text or not, one a line.
-        """
+    def bound(self, key: Any) -> Binding | None:
+        """What the numbers of rows of one key are here, where such rows were taken before."""
         tracker = self.tracker
-        binding = self._bindings.get((key, self.section, tracker.explicit, tracker.detailed))
-        if binding is None or binding.step_at < 0 or not tracker.explicit or self.section:
-            return False
-        logger = binding.logger
-        if logger is None or logger.rank != rank or logger.base or logger.last < 0:
-            return False
-        steps = _floats(columns[binding.step_at])
-        values = [_floats(columns[index]) for index, _append, _factor in binding.values]
-        if binding.epoch_at >= 0:
-            epochs = _floats(columns[binding.epoch_at])
-            if tracker.first_epoch is None or epochs[-1] != epochs[-1]:
-                return False
-        if not steps[0] > max(logger.last, tracker.current) or not all(map(lt, steps, steps[1:])):
-            return False
-        if binding.total_at >= 0:
-            if len(set(columns[binding.total_at])) > 1:
-                return False
-            total = to_float(columns[binding.total_at][0])
-            if total < steps[-1]:
-                return False
-            tracker.total = total
-        if binding.epoch_at >= 0:
-            tracker.epoch = logger.epoch = epochs[-1]
-        logger.rows += len(steps)
-        logger.stride = steps[-1] - (steps[-2] if len(steps) > 1 else logger.last)
-        logger.last = tracker.current = tracker.printed = steps[-1]
-        tracker.resuming = False
-        tracker.rows += len(steps)
-        for (_index, take, factor), numbers in zip(binding.takes, values, strict=True):
-            if factor != 1.0:
-                numbers = [number * factor for number in numbers]
-            take((steps, numbers, offsets))
-        for time, x, offset in zip(times, steps, offsets, strict=False):
-            if time is not None:
-                tracker.timed(time, x, offset)
-        if self.ending.fatal is not None or self.ending.finish:
-            for x in steps:
-                self.ending.went_on(x)
-        self.ending.paused = False
-        return True
+        return self._bindings.get((key, self.section, tracker.explicit, tracker.detailed))
+
+    def can_merge(self, key: Any) -> bool:
+        """Whether rows of one key, as far as is known, may be taken many at once."""
+        binding = self.bound(key)
+        if binding is None or binding.row.kind == "bar":
+            return True
+        return binding.step_at >= 0 or binding.free
 
     def _slowly(
         self,
@@ -320,7 +279,7 @@ class Recorder:
                     phased = replace(row, phase="eval")
         taken = position_indices(row)
         values: list[tuple[int, Any, float]] = []
-        takes: list[tuple[int, Any, float]] = []
+        takes: list[tuple[int, Column, float]] = []
         evaluated: list[tuple[int, Any, float]] = []
         for index, pair in enumerate(row.pairs):
             if index in taken:
@@ -332,7 +291,7 @@ class Recorder:
             if column is not None:
                 factor = tracker.columns.factor(column, pair.unit)
                 values.append((index, column.pending.append, factor))
-                takes.append((index, column.take, factor))
+                takes.append((index, column, factor))
                 if row.kind == "bar" and column.meaning.name.startswith("eval_"):
                     column.steady = True
                     evaluated.append(values[-1])
@@ -346,6 +305,7 @@ class Recorder:
         roles = dict(places)
         simple = roles.keys() <= {"step", "total_steps", "epoch"} and row.kind == "metrics"
         if simple and phased.phase not in {"eval", "summary"} and not testing:
+            binding.free = roles.keys() <= {"epoch"}
             binding.step_at = roles.get("step", -1)
             binding.total_at = roles.get("total_steps", -1)
             binding.epoch_at = roles.get("epoch", -1)
@@ -362,13 +322,6 @@ class Recorder:
         other.section = self.section
         other.block = list(self.block)
         return other
-
-
-def _floats(texts: Sequence[str]) -> list[float]:
-    try:
-        return list(map(float, texts))
-    except ValueError:
-        return list(map(to_float, texts))
 
 
 def _shape(row: Row) -> str:

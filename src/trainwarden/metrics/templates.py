@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from trainwarden.metrics.formats.base import Line, Row, key_of
+from trainwarden.metrics.survey import Sketch, group_of
 from trainwarden.metrics.values import NUMBER, PLAIN
 
 _SPACES = re.compile(r"(?:\\ )+")
@@ -16,6 +16,7 @@ _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(NUMBER)
 _LETTERS = re.compile(r"[^\W\d]")
 MAX_TEMPLATES = 24
+LIKELY = 6
 FEW = 12
 LARGEST = 500
 """Numbers of a line beyond which a pattern would be too dear to make."""
@@ -26,16 +27,16 @@ class Template:
     """A pattern whose groups are the digits of a row's pairs in order, and the time before them."""
 
     pattern: re.Pattern[str]
-    head: str
-    """What every such line begins with."""
+    sketch: Sketch | None
+    """To find its lines in a block; None where they hold no number."""
     row: Row
     timed: bool
     rank: int | None
     key: Any
     """Rows of one key mean the same."""
     successor: Template | None = None
-    lines: re.Pattern[str] | None = None
-    """The pattern for whole lines of a longer text, made when it is first needed."""
+    hits: int = 1
+    """How many lines were of it lately."""
 
 
 class Shapes:
@@ -61,32 +62,20 @@ class Shapes:
         if found is None or match is None:
             return None
         self._hits += 1
+        found.hits += 1
         self.last = found
         return found, match
 
-    def run(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The groups of the first lines that are all of the last template."""
-        last = self.last
-        if last is None:
-            return []
-        head, n = last.head, 0
-        for text in texts:
-            if not text.startswith(head):
-                break
-            n += 1
-        # No part of a pattern matches an end of line: as many matches as lines means each one.
-        if last.lines is None:
-            last.lines = re.compile(f"^{last.pattern.pattern}$", re.MULTILINE)
-        found = last.lines.findall("\n".join(texts[:n]))
-        if len(found) == n:
-            return found if last.pattern.groups > 1 else [(text,) for text in found]
-        groups: list[tuple[str, ...]] = []
-        for text in texts[:n]:
-            match = last.pattern.fullmatch(text)
-            if match is None:
-                break
-            groups.append(match.groups())
-        return groups
+    def likely(self) -> list[Template]:
+        """Those that lines of a block may be of, the commonest first."""
+        found = [t for t in self._templates if t.hits and t.sketch is not None]
+        return sorted(found, key=lambda template: -template.hits)[:LIKELY]
+
+    def seen(self, counts: dict[int, int]) -> None:
+        """Take note of how many lines of a block each template had; what is long ago fades."""
+        for template in self._templates:
+            template.hits = template.hits // 2 + counts.get(id(template), 0)
+            self._hits += counts.get(id(template), 0)
 
     def learn(self, row: Row, line: Line, time_span: tuple[int, int] | None) -> None:
         """Make a template of a parsed line, unless shapes of this log hardly ever come back."""
@@ -107,43 +96,52 @@ class Shapes:
 
 def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) -> Template | None:
     """The template of a parsed line; None where its digits do not stand where they should."""
-    spans: list[tuple[int, int, str]] = []
+    text = line.text
+    spans: list[tuple[int, int, str, str]] = []
     for pair in row.pairs:
         if pair.span is None:
             return None
-        digits = line.text[pair.span[0] : pair.span[1]]
-        spans.append((*pair.span, f"({NUMBER if ',' in digits else PLAIN})"))
+        kind = "c" if "," in text[slice(*pair.span)] else "n"
+        spans.append((*pair.span, kind, NUMBER if kind == "c" else PLAIN))
     if any(a[0] >= b[0] for a, b in pairwise(spans)):
         return None
-    spans += [(*span, _loose(line.text[slice(*span)])) for span in row.loose]
-    spans += row.free
+    spans += [(*span, "", _loose(text[slice(*span)])) for span in row.loose]
+    spans += [(begin, end, "", pattern) for begin, end, pattern in row.free]
     if time_span is not None:
-        stamp = _DIGITS.sub(r"\\d+", re.escape(line.text[time_span[0] : time_span[1]]))
-        spans.append((*time_span, f"({stamp})"))
+        stamp = _DIGITS.sub(r"\\d+", re.escape(text[slice(*time_span)]))
+        spans.append((*time_span, "t", stamp))
     spans.sort()
-    groups = sum(pattern.startswith("(") and not pattern.startswith("(?") for *_, pattern in spans)
-    group = 0
-    parts: list[str] = []
-    position = 0
-    head = line.text[: spans[0][0]] if spans else ""
-    for begin, end, pattern in spans:
+    kinds = "".join(kind for _begin, _end, kind, _pattern in spans)
+    pattern = block = ""
+    group = position = 0
+    for i, (begin, end, kind, part) in enumerate(spans):
         if begin < position:
             return None
-        parts.append(_literal(line.text[position:begin]))
-        if pattern.startswith("(") and not pattern.startswith("(?"):
+        literal = _literal(text[position:begin])
+        pattern += literal
+        block += literal
+        adjacent = i + 1 < len(spans) and spans[i + 1][0] == end
+        if kind in {"n", "c"}:
+            after = "" if adjacent else text[end : end + 1] or "\n"
+            block += group_of(kind, part, after)
+        else:
+            block += f"({part})" if kind else part
+        if kind:
             group += 1
-            if groups > FEW:
+            part = f"({part})"
+            if len(kinds) > FEW:
                 # As an atomic group does: without it a long line that differs costs dearly.
-                pattern = f"(?={pattern})(?:\\{group})"
-        parts.append(pattern)
+                part = f"(?={part})(?:\\{group})"
+        pattern += part
         position = end
-    parts.append(_literal(line.text[position:]))
+    literal = _literal(text[position:])
     try:
-        compiled = re.compile("".join(parts))
+        compiled = re.compile(pattern + literal)
     except re.error:
         return None
     rank = line.rank if row.rank is None else row.rank
-    return Template(compiled, head.split("  ")[0], row, time_span is not None, rank, key_of(row))
+    sketch = Sketch(block + literal, kinds) if row.pairs else None
+    return Template(compiled, sketch, row, time_span is not None, rank, key_of(row))
 
 
 def _loose(digits: str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trainwarden.metrics.columns import DERIVED, Columns
-from trainwarden.metrics.formats.base import Row
+from trainwarden.metrics.formats.base import Numbers, Row
 from trainwarden.metrics.places import Bar, Logger, bar_kind
 
 
@@ -179,9 +182,12 @@ class Tracker:
         epoch = places.get("epoch", self.epoch)
         if epoch is None:
             return places["epoch_step"]
-        zero = 0.0 if self.first_epoch == 0 else 1.0
-        done = max(0.0, epoch - zero) * (places.get("epoch_steps") or 0.0)
+        done = self.epochs_before(epoch) * (places.get("epoch_steps") or 0.0)
         return done + places["epoch_step"]
+
+    def epochs_before(self, epoch: float) -> float:
+        """How many epochs there were before one, which are counted from 0 or from 1."""
+        return max(0.0, epoch - (0.0 if self.first_epoch == 0 else 1.0))
 
     def _stated(
         self, step: float, epoch: float | None, shape: str, rank: int | None, evaluation: bool
@@ -268,8 +274,7 @@ class Tracker:
         under way, whose own bars may look like those of training.
         """
         n, total = places.get("step", 0.0), places.get("total_steps", 0.0)
-        kind, eligible, other = bar_kind(label)
-        key = f"{kind}|{total:g}"
+        key, active = self.bar_of(label, total, progress)
         bar = self.bars.get(key)
         if bar is None:
             if len(self.bars) > 200:
@@ -289,12 +294,10 @@ class Tracker:
         if epoch is not None:
             bar.epoch = epoch
             self.epoch = epoch
-            zero = 0.0 if self.first_epoch == 0 else 1.0
             if self.first_epoch is None:
                 self.first_epoch = epoch
-                zero = 0.0 if epoch == 0 else 1.0
-            bar.base = max(0.0, epoch - zero) * total
-        if not eligible and not (progress and not other):
+            bar.base = self.epochs_before(epoch) * total
+        if not active:
             return None, moved
         if aside and key != self.main_bar:
             return None, moved
@@ -312,6 +315,35 @@ class Tracker:
             if x > self.current:
                 self._advance(x, x)
         return bar.base + n, moved
+
+    @staticmethod
+    def bar_of(label: str, total: float, progress: bool) -> tuple[str, bool]:
+        """What a bar is kept under, and whether it may be the training's."""
+        kind, eligible, other = bar_kind(label)
+        return f"{kind}|{total:g}", eligible or (progress and not other)
+
+    def timed_all(self, times: Numbers, steps: Numbers, offsets: NDArray[Any]) -> None:
+        """As `timed` for many rows; a time that is NaN is none."""
+        told = ~np.isnan(times)
+        times, steps, offsets = times[told], steps[told], offsets[told]
+        at = self.last_time_step
+        if not len(times):
+            return
+        if at is None or self.last_time is None or not (np.diff(steps, prepend=at) >= 0).all():
+            for row in zip(times.tolist(), steps.tolist(), offsets.tolist(), strict=True):
+                self.timed(*row)
+            return
+        fresh = np.diff(steps, prepend=at) > 0
+        times, steps, offsets = times[fresh], steps[fresh], offsets[fresh]
+        if not len(times):
+            return
+        spent = np.diff(times, prepend=self.last_time)
+        paces = spent / np.diff(steps, prepend=at)
+        later = spent > 0
+        self.last_time, self.last_time_step = float(times[-1]), float(steps[-1])
+        column = self.columns.get(DERIVED, None)
+        if column is not None and later.any():
+            column.take((steps[later], paces[later], offsets[later]))
 
     def timed(self, time: float, step: float, offset: int) -> None:
         """Derive seconds per step from the timestamps of two rows."""

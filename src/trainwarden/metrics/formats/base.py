@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
 Phase = Literal["train", "eval", "summary"]
 PHASES: dict[str, Phase] = {
     "train": "train",
@@ -17,8 +22,10 @@ PHASES: dict[str, Phase] = {
 }
 SPLITS = ("split", "mode", "phase", "stage", "subset", "type")
 """Keys whose value names the phase."""
-
-
+CELL = frozenset("0123456789-.,\t")
+"""What a row of a table begins with."""
+FEWEST = 8
+"""Lines of one shape from which on it pays to take them together."""
 PART = "part"
 """Unit of an epoch that is a share of the way, also where it happens to be whole: 0.0 of 3.0."""
 
@@ -77,6 +84,10 @@ def key_of(row: Row) -> tuple[object, ...]:
     return (row.format, row.kind, row.phase, row.label, names)
 
 
+Bulk = tuple[Row, Places, list[Numbers]]
+"""Many lines at once: the row of one of them, which lines they are, the numbers of each pair."""
+
+
 class Line(NamedTuple):
     """A line without escapes. `text[start:]` is what is left when a logger's prefix is taken off.
 
@@ -98,9 +109,8 @@ class LineFormat(Protocol):
     A format keeps no state of its own but what `memory` holds, plain data of one log that is
     saved and restored with the reader (a table's header).
 
-    An exclusive format may also have `run(texts, memory)`, which takes the first of many lines
-    that are like the first one at once: that line's row and the numbers of each pair, a column
-    each, or None where they had better be parsed one by one.
+    An exclusive format may also have `bulk(text, memory)`, which takes what it can of many lines
+    at once: a `Bulk` for each kind of row. The lines that it leaves are parsed one by one.
     """
 
     name: ClassVar[str]

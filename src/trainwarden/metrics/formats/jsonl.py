@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from trainwarden.metrics.formats.base import PHASES, SPLITS, Line, Pair, Phase, Row
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from trainwarden.metrics.formats.base import (
+    FEWEST,
+    PHASES,
+    SPLITS,
+    Bulk,
+    Line,
+    Pair,
+    Phase,
+    Row,
+)
 from trainwarden.metrics.formats.dicts import _SUMMARY, counted, measured
 from trainwarden.metrics.values import number_in
 
@@ -53,56 +66,36 @@ class JsonLines:
             return None
         return self._block(text, memory) if not _whole(text) else self._object(text)
 
-    def run(
+    def bulk(
         self,
-        texts: Sequence[str],
+        text: str,
         memory: dict[str, object],  # noqa: ARG002
-    ) -> tuple[Row, list[Sequence[float]]] | None:
-        """The first lines that are flat objects with the keys of the first one, by column."""
-        first = self._object(texts[0])
-        if first is None or first.key is None or first.kind != "metrics":
-            return None
-        n = 0
-        for text in texts:
-            # With one brace a line, as many objects as lines means an object each.
-            if text[:1] != "{" or text[-1:] != "}" or text.count("{") != 1 or "log_hi" in text:
-                break
-            n += 1
-        try:
-            records = json.loads(f"[{','.join(texts[:n])}]")
-        except (ValueError, RecursionError):
-            return None
-        if len(records) != n or not records:
-            return None
-        keys = tuple(records[0])
-        n = next((i for i, record in enumerate(records) if tuple(record) != keys), n)
-        columns: list[Sequence[float]] = []
-        for key, values in zip(
-            keys, zip(*[record.values() for record in records[:n]], strict=True), strict=True
-        ):
-            kinds = set(map(type, values))
-            if kinds <= {int, float}:
-                try:
-                    columns.append(list(map(float, values)))
-                except OverflowError:
-                    return None
-                if int in kinds and max(map(abs, columns[-1])) >= _HUGE:
-                    return None
-            elif kinds == {str} and key not in SPLITS:
-                if any(
-                    len(value) < 64 and ("/" in value or number_in(value) is not None)
-                    for value in set(values)
-                ):
-                    return None
-            elif not kinds <= {bool, type(None)} and not (kinds == {str} and len(set(values)) == 1):
-                return None
-        return (first, columns) if len(columns) == len(first.pairs) else None
+    ) -> list[Bulk]:
+        """The lines that are flat objects, those with the same keys together."""
+        lines, records = _flat(text)
+        if not records:
+            return []
+        groups: dict[tuple[str, ...], list[int]] = {}
+        keys = list(map(tuple, records))
+        if keys.count(keys[0]) == len(keys):
+            groups[keys[0]] = list(range(len(keys)))
+        else:
+            for index, key in enumerate(keys):
+                groups.setdefault(key, []).append(index)
+        found: list[Bulk] = []
+        for key, group in groups.items():
+            some = records if len(group) == len(records) else [records[i] for i in group]
+            values = [one.values() for one in some]
+            row = row_of(some[0]) if len(some) >= FEWEST else None
+            if row is None or row.key is None or row.kind != "metrics":
+                continue
+            columns = _columns(key, list(zip(*values, strict=True)))
+            if columns is not None and len(columns) == len(row.pairs):
+                found.append((row, lines[group], columns))
+        return found
 
     def _object(self, text: str) -> Row | None:
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        data = _loaded(text)
         return row_of(data) if isinstance(data, dict) else None
 
     def _block(self, text: str, memory: dict[str, object]) -> Row | None:
@@ -133,6 +126,62 @@ class JsonLines:
             return None
         held.append(text)
         return None
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:  # NaN, and much else that is no JSON either
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+
+def _flat(text: str) -> tuple[NDArray[np.int64], list[dict[str, Any]]]:
+    """The objects on lines of their own that hold no other object, and which lines they are."""
+    n = text.count("\n")
+    # With one brace a line, as many objects as lines means an object each.
+    even = text.count("{") == text.count("\n{") + 1 == text.count("}\n") == n
+    if even and text[:1] == "{" and "log_hi" not in text:
+        with contextlib.suppress(ValueError):
+            records = orjson.loads(f"[{text[:-1]}]".replace("\n", ","))
+            if len(records) == n:
+                return np.arange(n), records
+    at: list[int] = []
+    records = []
+    for index, line in enumerate(text.split("\n")):
+        if line[:1] == "{" and line[-1:] == "}" and line.count("{") == 1 and "log_hi" not in line:
+            record = _loaded(line)
+            if isinstance(record, dict):
+                at.append(index)
+                records.append(record)
+    return np.array(at, np.int64), records
+
+
+def _columns(
+    keys: tuple[object, ...], columns: list[tuple[Any, ...]]
+) -> list[NDArray[np.float64]] | None:
+    """The numbers of objects with the same keys, by key; None where they are not alike."""
+    numbers: list[NDArray[np.float64]] = []
+    for key, values in zip(keys, columns, strict=True):
+        kinds = set(map(type, values))
+        if kinds <= {int, float}:
+            try:
+                numbers.append(np.array(values, np.float64))
+            except OverflowError:
+                return None
+            if int in kinds and not (np.abs(numbers[-1]) < _HUGE).all():
+                return None
+        elif kinds == {str} and key not in SPLITS:
+            if any(
+                len(value) < 64 and ("/" in value or number_in(value) is not None)
+                for value in set(values)
+            ):
+                return None
+        elif not kinds <= {bool, type(None)} and not (kinds == {str} and len(set(values)) == 1):
+            return None
+    return numbers
 
 
 def _history(text: str) -> Row | None:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from itertools import compress
 from typing import ClassVar
 
-from trainwarden.metrics.formats.base import PHASES, SPLITS, Line, Pair, Phase, Row
+import numpy as np
+
+from trainwarden.metrics.formats.base import (
+    CELL,
+    FEWEST,
+    PHASES,
+    SPLITS,
+    Bulk,
+    Line,
+    Pair,
+    Phase,
+    Row,
+)
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import number_in
 
@@ -63,35 +75,32 @@ class Table:
                 memory["csv_at"] = [cell.start() for cell in _ALIGNED.finditer(line.text)]
         return None
 
-    def run(
-        self, texts: Sequence[str], memory: dict[str, object]
-    ) -> tuple[Row, list[Sequence[str]]] | None:
-        """The first rows that fill the same cells as the first one, column by column."""
+    def bulk(self, text: str, memory: dict[str, object]) -> list[Bulk]:
+        """The rows of numbers, those that fill the same cells together."""
         header = memory.get("csv")
-        if not isinstance(header, list) or header[0][0] == " " or "" in header or '"' in texts[0]:
-            return None
-        first = self._row(texts[0].strip(" "), header, memory)
-        if first is None or first.key is None:
-            return None
-        delimiter = header[0]
-        if "done" in header:
-            return None  # the last row says that the trial is over
-        rows = [text.split(delimiter) for text in texts]
-        width = len(header) - 1
-        columns: list[Sequence[str]] = []
-        n = next((i for i, row in enumerate(rows) if len(row) != width), len(rows))
-        every = list(zip(*rows[:n], strict=True))
-        filled = first.key[1]  # type: ignore[index]
-        for index in range(width):
-            cells = every[index]
-            if not filled[index]:
-                n = next((i for i in range(n) if cells[i]), n)
-            else:
-                try:
-                    columns.append([float(cell) for cell in cells[:n]])  # type: ignore[misc]
-                except ValueError:
-                    return None
-        return (first, [column[:n] for column in columns]) if columns else None
+        if not isinstance(header, list) or header[0][0] == " " or "" in header or "done" in header:
+            return []
+        lines = text.split("\n")
+        groups: dict[tuple[bool, ...], tuple[list[int], list[list[str]]]] = {}
+        for index, line in enumerate(lines):
+            if line[:1] in CELL and line and ":" not in line and '"' not in line:
+                cells = line.split(header[0])
+                if len(cells) == len(header) - 1:
+                    at, rows = groups.setdefault(tuple(map(bool, cells)), ([], []))
+                    at.append(index)
+                    rows.append(cells)
+        found: list[Bulk] = []
+        for mask, (at, rows) in groups.items():
+            first = self._row(lines[at[0]].strip(" "), header, memory)
+            if len(at) < FEWEST or first is None or first.key != (self._text, mask, None):
+                continue
+            columns = list(compress(zip(*rows, strict=True), mask))
+            try:
+                numbers = [np.array(list(map(float, column))) for column in columns]
+            except ValueError:
+                continue
+            found.append((first, np.array(at), numbers))
+        return found
 
     def _header(self, text: str, number: int) -> list[str] | None:
         if len(text) > 50_000:
