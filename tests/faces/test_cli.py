@@ -241,7 +241,7 @@ BAD_CALLS = {
     "root is a file": (["status", "--root", "afile"], "not a folder"),
     "no such command": (["frobnicate"], "No such command"),
     "no such option": (["run", "--frobnicate"], "No such option"),
-    "read a folder": (["read", "."], "no file"),
+    "read a folder": (["read", "."], "without TensorBoard or W&B"),
     "replay nothing": (["replay", "gone.log"], "does not exist"),
     "replay an empty log": (["replay", "empty.dat"], "too few lines"),
     "no such job": (["run", "--job", "nope"], "no job nope"),
