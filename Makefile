@@ -45,7 +45,9 @@ lint: $(STAMP)
 	$(BIN)/python -m trainwarden.faces.plugin
 
 bench: $(STAMP) client
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/log_speed.py
 	@$(BIN)/python benchmarks/guard.py
 	@$(BIN)/python benchmarks/tokens.py
 
