@@ -17,7 +17,7 @@ from trainwarden.metrics.repeats import repeats, said
 from trainwarden.metrics.tracker import Tracker
 
 _SECTION = re.compile(
-    r"\W*(?:>\s*|-+>\s*)*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
+    r"\W*(?:(?P<train>TRAINING|Training|Beginning of Epoch|Running training)"
     r"|(?P<eval>EVALUATION|EVAL PERFORMANCE|eval metrics|Running Evaluation|Running Prediction"
     r"|Running evaluation|Evaluating|Validating|Test Error))\b"
 )
