@@ -59,6 +59,10 @@ class Scalars:
     """Points that are not yet in their series, by name."""
     _size: int = 0
 
+    def __post_init__(self) -> None:
+        # Before any other, so that the order of the series does not tell how the file was cut.
+        self.columns.get(DERIVED, None)
+
     @property
     def counted(self) -> bool:
         """Whether points are counted, for want of steps."""
