@@ -262,7 +262,7 @@ def test_compare_says_what_to_load(tmp_path: Path) -> None:
     claim(session, "predict").predict(predictions())
     claim(session, "collect").collect([LogSource()])
     done = guarded(tmp_path, ME.session, "compare")
-    assert "load before assess: /trainwarden:distributed-monitor (" in done.stdout
+    assert "load before assess (Skill tool): trainwarden:distributed-monitor (" in done.stdout
 
 
 SEAL = st.text("0123456789abcdef", min_size=64, max_size=64)

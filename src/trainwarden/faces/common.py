@@ -115,8 +115,13 @@ def latest_session(store: StateStore) -> str:
     """The name of the newest session. Raises Refusal where there is none."""
     names = sorted(path.parent.name for path in store.logs.glob("*/session.json"))
     if not names:
-        raise Refusal(f"there is no session in {store.logs} yet: start with `trainwarden run`")
+        raise Refusal(f"there is no session in {store.logs} yet: start with {how_to_start()}")
     return names[-1]
+
+
+def how_to_start() -> str:
+    """What a first watch begins with: in Claude Code the model reasons, not the built-in rules."""
+    return "/trainwarden:monitor" if client.present() else "`trainwarden run --log FILE`"
 
 
 @contextmanager

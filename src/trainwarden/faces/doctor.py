@@ -135,7 +135,7 @@ def _plugin(place: Place) -> Found:
     if not found:
         yield "ok", f"{place.plugin}: hooks, skills, agents, commands and steps are whole"
     for line in found[:5]:
-        yield "broken", f"{line}: install the plugin anew"
+        yield "broken", f"{line}: install the plugin anew, or mend the clone it is read from"
     if len(found) > 5:
         yield "broken", f"{len(found) - 5} more of this kind"
 

@@ -213,7 +213,8 @@ def compare(
         lines += tables.findings(session.findings)
         demands = session.demands() if session.in_client else ()
         lines += [
-            f"load before assess: /trainwarden:{demand.skill} ({demand.why})" for demand in demands
+            f"load before assess (Skill tool): trainwarden:{demand.skill} ({demand.why})"
+            for demand in demands
         ]
         answer(session, gate, as_json, more="\n".join(lines))
 
@@ -310,6 +311,7 @@ def review(
             given = BuiltinReviewer().review(session.record, session.store.logs.parent)
         gate = session.review(given)
         lines = [f"{gate.content['outcome']} by {given.reviewer}", *given.objections]
+        lines += [f"unverified: {text}" for text in given.unverified]
         answer(session, gate, as_json, more="\n".join(lines))
 
 

@@ -14,6 +14,7 @@ from trainwarden.faces.common import (
     duration,
     emit_json,
     finding_line,
+    how_to_start,
     job_options,
     json_option,
     latest_session,
@@ -118,10 +119,13 @@ def session_text(session: Session) -> str:
 
 
 def closing(session: Session) -> str:
-    """What `finish` adds to what the analyst wrote: outcome, predictions, the next look, where."""
+    """What `finish` adds to what the analyst wrote: all that the user is to be told, and where."""
     data = session_data(session)
-    look = f"look again: {when(data['evaluate_after'])}"
-    return "\n".join([_outcome(data), _held(data), look, f"gates: {data['gates']}"])
+    lines = [_outcome(data), _held(data)]
+    lines += [f"unverified: {text}" for text in session.content("review")["unverified"]]
+    lines += [f"question: {data['question']}"] if data["question"] else []
+    lines += [f"look again: {when(data['evaluate_after'])}", f"gates: {data['gates']}"]
+    return "\n".join(lines)
 
 
 def _outcome(data: dict[str, Any]) -> str:
@@ -191,7 +195,7 @@ def status(root: Path, as_json: bool) -> None:
         emit_json({"jobs": rows, "problems": broken})
         return
     if not rows and not broken:
-        say(f"no job is known in {store.logs}: start with `trainwarden run --log FILE`")
+        say(f"no job is known in {store.logs}: start with {how_to_start()}")
     if rows:
         shown = [
             (

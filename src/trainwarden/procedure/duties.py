@@ -181,7 +181,10 @@ def may_skip_troubleshooting(
         reasons.append("there are findings: " + ", ".join(f"{f.id} {f.kind}" for f in anomalies))
     deviations = [c.prediction for c in comparisons if matters(c, assessment.indicator)]
     if deviations:
-        reasons.append("predictions deviate: " + ", ".join(deviations))
+        reasons.append(
+            f"{', '.join(deviations)} missed where it matters: a process or run that ended, or the "
+            "indicator on its bad side"
+        )
     return reasons
 
 
@@ -199,6 +202,7 @@ def troubleshooting_complaints(
     if report.skipped:
         forced = may_skip_troubleshooting(assessment, findings, comparisons)
         problems = [f"step 7 cannot be skipped: {reason}" for reason in forced]
+        problems += ["give causes instead: `trainwarden step 7` shows how"] if forced else []
         problems += citable.complaints("skipped", report.skipped)
         return problems + substance("skipped (the reason)", report.skipped)
     if not report.causes:

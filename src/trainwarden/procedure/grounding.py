@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from trainwarden.records.assessment import Criterion
@@ -143,7 +143,8 @@ class Citable:
     def complaints(self, label: str, text: str) -> list[str]:
         """What is not grounded in a text: unknown ids, and numbers without a source."""
         problems = [
-            f"{label}: [{name}] cites nothing that this session has"
+            f"{label}: [{name}] cites nothing that this session has now (a new `collect` gives new "
+            "ids)"
             for name in dict.fromkeys(self.cited(text))
             if name != "rule" and name not in self.numbers
         ]
@@ -182,11 +183,23 @@ class Citable:
                     )
                 elif general or _grounded(match, main, quoted, compares):
                     continue
+                elif any(name not in self.numbers for name in known):
+                    continue  # Its citation is what is wrong, and that is told.
                 elif known:
-                    problems.append(_message(label, number, known, self.numbers))
+                    problems.append(self._unlike(label, number, known))
                 else:
                     bare.append(number)
         return problems
+
+    def _unlike(self, label: str, number: str, names: Sequence[str]) -> str:
+        """That a number is not what is cited beside it, and what that has."""
+        have = []
+        for name in names:
+            told = ", ".join(f"{value:.6g}" for value in self.numbers[name][:4])
+            if words := ", ".join(f"{value:g}" for value in self.quoted.get(name, ())[:4]):
+                told = f"{told}; in its words {words} (to three digits or more)".lstrip("; ")
+            have.append(f"{name}: {told or 'no number'}")
+        return f"{label}: the number {number} is not what its sentence cites ({' | '.join(have)})"
 
 
 def _clauses(sentence: str) -> list[tuple[str, bool]]:
@@ -212,16 +225,6 @@ def _plain(text: str) -> str:
 def _blank(match: re.Match[str]) -> str:
     """Words stay as they are where they hold no digit, since units are words as well."""
     return match[0] if not re.search(r"\d", match[0]) else " "
-
-
-def _message(
-    label: str, number: str, names: Sequence[str], numbers: Mapping[str, Sequence[float]]
-) -> str:
-    have = "; ".join(
-        f"{name}: {', '.join(f'{value:.6g}' for value in numbers.get(name, ())[:4]) or 'no number'}"
-        for name in names
-    )
-    return f"{label}: the number {number} is not what its sentence cites ({have})"
 
 
 def _parse(number: str) -> float:
