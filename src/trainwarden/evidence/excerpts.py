@@ -11,12 +11,6 @@ WINDOW = 64 * 1024
 """Bytes of text read from a place on."""
 
 
-def is_text(path: Path) -> bool:
-    """Whether a log is of text. Raises OSError."""
-    with path.open("rb") as file:
-        return kind_of(str(path), file.read(HEAD)) == "text"
-
-
 def line_at(path: Path, offset: int) -> bytes:
     """The line that begins at a byte offset; a binary record as text. Raises OSError."""
     return re.split(rb"[\r\n]", text_at(path, offset, WINDOW).lstrip(b"\r\n"), maxsplit=1)[0]

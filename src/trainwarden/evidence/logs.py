@@ -17,8 +17,8 @@ from trainwarden import plugins
 from trainwarden.evidence import follow as following
 from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.config import training_facts
-from trainwarden.evidence.excerpts import is_text, line_at
-from trainwarden.evidence.run_files import companions, joined, newest_run, phase_of
+from trainwarden.evidence.excerpts import line_at
+from trainwarden.evidence.run_files import BINARY, companions, joined, newest_run, phase_of
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.readers import HEAD, reader_for
@@ -304,7 +304,7 @@ class _Excerpts:
         reach = 4 << 20
         try:
             line = line_at(self._path, offset)
-            if not is_text(self._path):
+            if self._reading.format in BINARY:
                 return None, clean(line.decode("utf-8", "replace"))
             with self._path.open("rb") as stream:
                 number = None

@@ -12,6 +12,8 @@ from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Reading
 from trainwarden.metrics.runs import join
 
+BINARY = frozenset({"tfevents", "wandb"})
+"""Formats of readings whose places are records, not lines."""
 MAX_DEPTH = 5
 MAX_ENTRIES = 20_000
 MAX_FILES = 64
@@ -142,7 +144,7 @@ def joined(readings: Sequence[tuple[Path, Reading]]) -> list[tuple[Path, Reading
     """
     runs: dict[str, list[tuple[Path, Reading]]] = {}
     for path, reading in readings:
-        key = run_of(path) if reading.format in {"tfevents", "wandb"} else str(path)
+        key = run_of(path) if reading.format in BINARY else str(path)
         runs.setdefault(key, []).append((path, reading))
     found: list[tuple[Path, Reading]] = []
     for group in runs.values():

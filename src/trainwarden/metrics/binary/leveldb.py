@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from struct import Struct
 
-MAGIC = b":W&B"
 FILE_HEAD, BLOCK, HEAD = 7, 32768, 7
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 LARGEST = 16 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 Value = int | memoryview
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _U32, _U64 = struct.Struct("<I").unpack_from, struct.Struct("<Q").unpack_from
-_F32, _F64 = struct.Struct("<f").unpack, struct.Struct("<d").unpack
+_F64 = struct.Struct("<d").unpack
 
 
 def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
@@ -90,11 +90,6 @@ def signed(value: int) -> int:
 def zigzag(value: int) -> int:
     """A sint64 from its varint."""
     return (value >> 1) ^ -(value & 1)
-
-
-def float32(value: int) -> float:
-    """A float from its four bytes as a number."""
-    return float(_F32(value.to_bytes(4, "little"))[0])
 
 
 def float64(value: int) -> float:
