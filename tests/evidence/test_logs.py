@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwarden.evidence import logs
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.logs import LogSource, load_readings, positions, read_log
+from trainwarden.evidence.log_observations import MAX_EVENTS
+from trainwarden.evidence.log_readings import load_readings, positions, read_log
+from trainwarden.evidence.logs import LogSource
 from trainwarden.metrics.reader import LogReader
 from trainwarden.records.job import Job
 from trainwarden.records.observation import SourceReport
@@ -320,7 +321,7 @@ def test_events_are_cut_to_the_weighty_ones(tmp_path: Path) -> None:
     log.write_text("Grad overflow on iteration 0\n" * 500 + lines(0, 9) + "Killed\n")
     report, _ = look(tmp_path, log)
     events = [o for o in report.observations if o.quantity == "log.event"]
-    assert len(events) <= logs.MAX_EVENTS
+    assert len(events) <= MAX_EVENTS
     assert events[-1].value == "killed"
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from support.cli import call
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.logs import LogSource, expand, read_log
+from trainwarden.evidence.log_files import expand
+from trainwarden.evidence.log_readings import read_log
+from trainwarden.evidence.logs import LogSource
 from trainwarden.evidence.run_files import newest_run, phase_of
 from trainwarden.records.job import Job
 

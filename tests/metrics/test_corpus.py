@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.accuracy import Table, entries, measure, score
-from trainwarden.evidence.logs import read_log
+from trainwarden.evidence.log_readings import read_log
 from trainwarden.metrics.reading import Reading
 
 CORPUS = Path(__file__).parents[2] / ".." / "shared" / "corpus"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainwarden.evidence.logs import read_log
+from trainwarden.evidence.log_readings import read_log
 from trainwarden.metrics.reading import Reading
 
 FIELDS = (

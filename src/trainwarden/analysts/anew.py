@@ -13,7 +13,8 @@ from pathlib import Path
 from trainwarden.diagnosis.derived import derived_observations
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.collect import collect
-from trainwarden.evidence.logs import observe, read_as_far
+from trainwarden.evidence.log_observations import observe
+from trainwarden.evidence.log_readings import read_as_far
 from trainwarden.evidence.sources import builtin_sources
 from trainwarden.procedure.auditing import could_agree
 from trainwarden.records.assessment import KeyIndicator

@@ -47,7 +47,7 @@ def jobs(as_json: bool) -> None:
 @json_option
 def read(log: Path, as_json: bool) -> None:
     """What the log reader makes of a file, or of the newest run's TensorBoard or W&B files."""
-    from trainwarden.evidence.logs import read_log
+    from trainwarden.evidence.log_readings import read_log
 
     try:
         if not log.is_file() and not log.is_dir():

@@ -107,7 +107,7 @@ class CaseFile(Ledger):
     def readings(self) -> tuple[Reading, ...]:
         """The job's logs as last read, the main one first; from the reading cache."""
         if self._readings is None:
-            from trainwarden.evidence.logs import load_readings
+            from trainwarden.evidence.log_readings import load_readings
 
             logs = [Path(log) for log in self.job.logs]
             total = planned_steps(self.facts)

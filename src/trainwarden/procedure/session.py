@@ -153,7 +153,7 @@ class Session(CaseFile):
         from trainwarden.diagnosis.derived import derived_observations
         from trainwarden.evidence.collect import collect, sample_row
         from trainwarden.evidence.disagree import disagreements
-        from trainwarden.evidence.logs import positions
+        from trainwarden.evidence.log_readings import positions
         from trainwarden.evidence.sources import builtin_sources
 
         target = self.target()
