@@ -32,6 +32,7 @@ COMMANDS = {
     "reread": "rereads",
     "replay": "watching",
     "jobs": "looking",
+    "diagnose": "diagnosing",
     "read": "looking",
     "probe": "looking",
     "step": "looking",
@@ -39,7 +40,7 @@ COMMANDS = {
 }
 
 EPILOG = """\b
-Exit codes of run and finish: 0 HEALTHY, 10 WARNING, 20 UNCERTAIN, 30 CRITICAL.
+Exit codes of run, finish, diagnose: 0 HEALTHY, 10 WARNING, 20 UNCERTAIN, 30 CRITICAL.
 Of verify: 0 all seals hold, 1 not. Of all commands: 2 the call or the input
 was refused (the message says why), 1 the tool itself could not do it.
 """

@@ -45,7 +45,7 @@ PATIENCE = 2.0
 """Seconds for which the conversation is waited for: the client writes it down a moment later."""
 LATE = "perhaps more: the client had not yet written down what came last"
 UNKNOWN = "not known what: the client keeps no transcript of what came before"
-READING = ("read", "probe", "replay")
+READING = ("read", "diagnose", "probe", "replay")
 """Commands of the runtime that show evidence without a session."""
 
 
