@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from trainwarden.evidence import stores
 from trainwarden.metrics.readers import HEAD, kind_of
 
 WINDOW = 64 * 1024
@@ -19,8 +20,12 @@ def line_at(path: Path, offset: int) -> bytes:
 def text_at(path: Path, offset: int, size: int) -> bytes:
     """The text from a byte offset on, at most `size` bytes; a binary record in one line.
 
-    Empty where a binary file has no whole record there. Raises OSError.
+    Of a SQLite store the offset is a row's id. Empty where a binary file has no whole record there.
+    Raises OSError.
     """
+    if stores.is_store(path):
+        shown = stores.row_text(path, offset)
+        return _line(shown, size)
     with path.open("rb") as file:
         kind = kind_of(str(path), file.read(HEAD))
         file.seek(offset)
@@ -30,6 +35,10 @@ def text_at(path: Path, offset: int, size: int) -> bytes:
         from trainwarden.metrics.binary.shown import record_text
 
         shown = record_text(kind, file.read(RECORD), offset)
+    return _line(shown, size)
+
+
+def _line(shown: str | None, size: int) -> bytes:
     if shown is None:
         return b""
     return shown.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace")[:size]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
-from trainwarden.evidence import ahead
+from trainwarden.evidence import ahead, stores
 from trainwarden.evidence.run_files import phase_of
 from trainwarden.metrics.formats import LineFormat
 from trainwarden.metrics.reader import LogReader
-from trainwarden.metrics.readers import HEAD, RunReader, reader_for, reader_from
+from trainwarden.metrics.readers import HEAD, Reader, RunReader, reader_for, reader_from
 from trainwarden.metrics.reading import Reading
 
 CHUNK = 1 << 20
@@ -44,7 +44,7 @@ class Position:
 class Followed:
     """A reader brought up to the present, and where it stands now."""
 
-    reader: RunReader
+    reader: Reader
     position: Position
     complete: bool = True
     """False where the time ran out before the end."""
@@ -71,6 +71,9 @@ def follow(
     its end first where it is still there; one truncated or replaced by other content is read from
     its beginning. What is done with the file while it is read does not matter: it is opened once.
     """
+    if stores.is_store(path):
+        stored, whole = stores.follow(path, cached and cached.reader, deadline)
+        return Followed(stored, Position(stored.position, 0, 0, "", 0), whole)
     if path.suffix in PACKED:
         raise OSError(errno.EINVAL, "a packed log: unpack it first", str(path))
     with path.open("rb") as stream:

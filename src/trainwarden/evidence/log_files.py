@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from trainwarden.evidence import stores
 from trainwarden.evidence.run_files import newest_run
 
 LOG_SUFFIXES = (".log", ".out", ".txt", ".err", ".jsonl", ".csv", ".tsv", ".json")
@@ -21,11 +22,12 @@ _RANK = re.compile(
 def expand(logs: Iterable[Path]) -> list[Path]:
     """The files behind log paths: a folder's log files (newest first), a pattern's matches.
 
-    Of the binary files in a folder (TensorBoard's, W&B's) those of the newest run are taken.
+    Of the binary files in a folder (TensorBoard's, W&B's) and of stores of trackers those of the
+    newest run are taken.
     """
     files: list[Path] = []
     for path in logs:
-        if path.is_dir():
+        if path.is_dir() and not stores.is_store(path):
             runs = newest_run(path)
             # What W&B keeps of the console beside its own record says nothing more.
             beside = "wandb" if any(run.suffix == ".wandb" for run in runs) else ""
@@ -38,7 +40,7 @@ def expand(logs: Iterable[Path]) -> list[Path]:
                 and not (beside and {beside, *_STREAMS} & set(child.parts))
             ]
             inside.sort(key=modified, reverse=True)
-            files += inside[:MAX_FILES] + runs
+            files += inside[:MAX_FILES] + runs + stores.stores_in(path)
         elif not path.exists() and any(char in str(path) for char in "*?["):
             files += [Path(name) for name in sorted(glob.glob(str(path)))][:MAX_FILES]  # noqa: PTH207
         else:
@@ -47,7 +49,9 @@ def expand(logs: Iterable[Path]) -> list[Path]:
 
 
 def modified(path: Path) -> float:
-    """When a file was last written, in Unix seconds; 0 where it is gone."""
+    """When a file, or a store, was last written, in Unix seconds; 0 where it is gone."""
+    if stores.is_store(path):
+        return stores.written(path)
     try:
         return path.stat().st_mtime
     except OSError:  # gone since it was listed

@@ -12,10 +12,12 @@ from typing import Any
 
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.excerpts import line_at
+from trainwarden.evidence.log_files import modified
 from trainwarden.evidence.run_files import BINARY
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Event, Reading
 from trainwarden.metrics.series import Point, Series
+from trainwarden.metrics.stored import FORMATS as STORED
 from trainwarden.records.base import Scalar
 from trainwarden.records.hostile import clean
 from trainwarden.records.observation import Observation, Place, Trust
@@ -50,7 +52,7 @@ class _Excerpts:
         reach = 4 << 20
         try:
             line = line_at(self._path, offset)
-            if self._reading.format in BINARY:
+            if self._reading.format in BINARY | STORED:
                 return None, clean(line.decode("utf-8", "replace"))
             with self._path.open("rb") as stream:
                 number = None
@@ -85,14 +87,11 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
             )
         )
 
-    try:
-        status = path.stat()
-    except OSError:
-        status = None
-    if status is not None:
-        add("log.size", status.st_size, unit="bytes")
-        age = target.now().timestamp() - status.st_mtime
-        written = datetime.fromtimestamp(status.st_mtime, timezone.utc)
+    if changed := modified(path):
+        if path.is_file():
+            add("log.size", path.stat().st_size, unit="bytes")
+        age = target.now().timestamp() - changed
+        written = datetime.fromtimestamp(changed, timezone.utc)
         add("log.age", round(max(age, 0.0), 3), unit="s", time=written)
     last_offset = reading.tail[-1][0] if reading.tail else None
     add("log.ended", reading.ended, place=Place(file=str(path), offset=last_offset))

@@ -9,6 +9,7 @@ from typing import Any
 
 from trainwarden import plugins
 from trainwarden.evidence import follow as following
+from trainwarden.evidence import stores
 from trainwarden.evidence.log_files import expand, modified, rank_of
 from trainwarden.evidence.run_files import companions, joined, newest_run, phase_of
 from trainwarden.metrics.formats import LineFormat, builtin_formats
@@ -23,12 +24,12 @@ def formats() -> tuple[LineFormat, ...]:
 
 
 def read_log(path: Path) -> Reading:
-    """What the reader makes of a whole file, or of the newest run's binary files in a folder.
+    """What the reader makes of a whole file or store, or of a folder's newest run that has either.
 
     Raises OSError (IsADirectoryError for a folder that has none).
     """
-    if path.is_dir():
-        files = newest_run(path)
+    if path.is_dir() and not stores.is_store(path):
+        files = [*newest_run(path), *stores.stores_in(path)]
         if not files:
             raise IsADirectoryError(f"{path} is a folder")
         found = joined([(file, read_log(file)) for file in files])
@@ -43,6 +44,8 @@ def read_as_far(path: Path, ends: Mapping[str, int]) -> Reading:
 
     The whole log where it is not among them. Raises OSError.
     """
+    if stores.is_store(path):
+        return stores.follow(path, None, until=ends.get(str(path)))[0].reading
     found = []
     for name in companions(path, ends):
         file, end = Path(name), ends.get(name)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from trainwarden import plugins
 from trainwarden.evidence import follow as following
+from trainwarden.evidence import stores
 from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.config import training_facts
 from trainwarden.evidence.log_files import expand, modified
@@ -42,7 +43,7 @@ class LogSource:
         problems: list[str] = list(plugins.plugins().problems)
         remarks: list[str] = []
         read: list[tuple[Path, Reading]] = []
-        missing = sum(not path.exists() for path in files) + (not files)
+        missing = sum(not stores.exists(path) for path in files) + (not files)
         if not files:
             problems.append(f"no log file in {', '.join(map(str, target.logs))}")
         deadline = begun + self.timeout * 0.8

@@ -17,6 +17,7 @@ from trainwarden.evidence.proctable import (
     writes_to,
 )
 from trainwarden.evidence.run_files import is_run_file
+from trainwarden.evidence.stores import holds_runs
 
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".jsonl", ".csv", ".tsv", ".ndjson")
 TRACKERS = (
@@ -90,8 +91,12 @@ def files_of(table: Table, procs: Sequence[Proc]) -> tuple[list[str], list[str]]
                 # What `tee` is told to write is the run's; its own output may be anybody's.
                 first = descriptor > 2 if proc in piped else descriptor == 1
                 (output if first else errors).append(path)
-            elif is_run_file(PurePath(path).name) or (
-                is_log(path) and PurePath(tracker or "").name not in ("wandb", "mlruns", ".aim")
+            elif (
+                is_run_file(PurePath(path).name)
+                or holds_runs(Path(path))
+                or (
+                    is_log(path) and PurePath(tracker or "").name not in ("wandb", "mlruns", ".aim")
+                )
             ):
                 others.append(path)
     return list(dict.fromkeys(output + errors + others))[:64], list(dict.fromkeys(trackers))[:16]

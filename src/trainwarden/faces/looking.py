@@ -46,15 +46,18 @@ def jobs(as_json: bool) -> None:
 @click.argument("log", type=click.Path(path_type=Path))
 @json_option
 def read(log: Path, as_json: bool) -> None:
-    """What the log reader makes of a file, or of the newest run's TensorBoard or W&B files."""
+    """What the log reader makes of a file, or of the newest run of a tracker's files or store."""
+    from trainwarden.evidence import stores
     from trainwarden.evidence.log_readings import read_log
 
     try:
-        if not log.is_file() and not log.is_dir():
+        if not log.is_file() and not log.is_dir() and not stores.is_store(log):
             raise Refusal(f"{log} does not exist or is no file")
         reading = read_log(log)
     except IsADirectoryError as error:
-        raise Refusal(f"{log} is a folder without TensorBoard or W&B run files") from error
+        raise Refusal(
+            f"{log} is a folder without TensorBoard or W&B files or a tracker's store"
+        ) from error
     except OSError as error:
         raise Refusal(f"cannot read {log}: {error.strerror}") from error
     if as_json:

@@ -16,26 +16,16 @@ _WANDB = b":W&B"
 _VERSION = b"brain.Event:"
 
 
-class RunReader(Protocol):
-    """Reads one file of a run: bytes in, in pieces of any size; a `Reading` out."""
+class Reader(Protocol):
+    """Reads a run: what it takes is told by its kind; a `Reading` out."""
 
     file: str
-
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes of the file."""
 
     def finish(self, complete: bool = False, over: bool = False) -> None:
         """Look at what has no end yet as well, for `reading` only: more may come."""
 
-    def next_file(self) -> None:
-        """Go on in another file (after rotation): the earlier one has ended where it ended."""
-
     def note(self, text: str) -> None:
         """Remember something that was come upon."""
-
-    @property
-    def position(self) -> int:
-        """How many bytes were taken."""
 
     @property
     def reading(self) -> Reading:
@@ -43,6 +33,20 @@ class RunReader(Protocol):
 
     def to_state(self) -> dict[str, Any]:
         """Everything as plain JSON-able data, for `reader_from`."""
+
+
+class RunReader(Reader, Protocol):
+    """Reads one file of a run: bytes in, in pieces of any size."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+
+    def next_file(self) -> None:
+        """Go on in another file (after rotation): the earlier one has ended where it ended."""
+
+    @property
+    def position(self) -> int:
+        """How many bytes were taken."""
 
 
 def kind_of(file: str, head: bytes) -> str:
@@ -78,7 +82,7 @@ def reader_for(
     return LogReader(file, formats)
 
 
-def reader_from(state: dict[str, Any], formats: Sequence[LineFormat] | None = None) -> RunReader:
+def reader_from(state: dict[str, Any], formats: Sequence[LineFormat] | None = None) -> Reader:
     """Rebuild what a reader's `to_state` gave. Raises KeyError, TypeError or ValueError."""
     kind = state.get("kind", "text")
     if kind == "tfevents":
@@ -89,4 +93,8 @@ def reader_from(state: dict[str, Any], formats: Sequence[LineFormat] | None = No
         from trainwarden.metrics.binary.wandb import WandbReader
 
         return WandbReader.from_state(state)
+    if kind == "store":
+        from trainwarden.metrics.stored import StoreReader
+
+        return StoreReader.from_state(state)
     return LogReader.from_state(state, formats)

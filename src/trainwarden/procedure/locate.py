@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from trainwarden.errors import Refusal, Trouble
+from trainwarden.evidence import stores
 from trainwarden.evidence.config import find_config
 from trainwarden.evidence.discovery import FoundJob, find_for
 from trainwarden.evidence.run_files import newest_run
@@ -79,7 +80,7 @@ def _from_nothing(store: StateStore, root: Path, guidance: str | None) -> Job:
 def _existing(path: str, what: str) -> str:
     try:
         full = Path(path).expanduser().absolute()
-        if not full.exists():
+        if not stores.exists(full):
             raise Refusal(f"the {what} {full} does not exist: check the path given with --{what}")
     except (OSError, RuntimeError, ValueError) as error:
         raise Refusal(f"the {what} {path} cannot be looked at: {error}") from error
@@ -181,5 +182,6 @@ def _newest_logs(folder: Path) -> tuple[str, ...]:
         ]
         if files:
             return (str(max(files, key=lambda path: path.stat().st_mtime).absolute()),)
-    runs = [path for path in newest_run(folder) if _is_text(str(path))]
+    found_runs = [*newest_run(folder), *stores.stores_in(folder)]
+    runs = [path for path in found_runs if _is_text(str(path))]
     return tuple(str(path.absolute()) for path in runs)
