@@ -4,7 +4,7 @@ Incidents are folders of `log.txt`, `context.json` and `answer.json` (`kind`, `e
 `can_be_told_from_log`; the kind `healthy_false_alarm` means that nothing above info may be found).
 A corpus is a folder of logs with `manifest.jsonl`, whose labels tell `fault` (none for a sound
 run) and `fault_line`. Each log of it is judged as it stood at `--cuts` moments: a sound one must
-be met with silence at each, a fault be named at the first moment after its line was written.
+be met with silence at each, a fault be named at the first moment after it shows.
 
 Everything is judged by `trainwarden diagnose`'s own function. Prints counts and the misses.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,12 +37,15 @@ FAULTS: Mapping[str, frozenset[str]] = {
     "overfit": frozenset({"overfitting"}),
     "assertion": frozenset({"crash_user_code"}),
     "exception": frozenset({"crash_user_code"}),
-    "nccl_invalid_usage": frozenset({"collective_hang", "crash_user_code", "environment_mismatch"}),
+    "nccl_invalid_usage": frozenset({"rank_crash", "environment_mismatch"}),
     "nccl_timeout": frozenset({"collective_hang"}),
     "sigabrt": frozenset({"rank_crash"}),
     "reward_hacking": frozenset({"rl_reward_hacking", "rl_length"}),
 }
 """Which kinds name a corpus' fault rightly."""
+TRACEBACK = 60
+"""Lines that a traceback may have."""
+_LAST = re.compile(rb"^\S{0,80}(?:Error|Exception|Interrupt)\b")
 
 
 @dataclass
@@ -108,14 +112,16 @@ def moments(log: Path, cuts: int, folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def onset(log: Path, line: int | None) -> int:
-    """The byte at which the fault's line has been written; the whole file where none is known."""
-    data = log.read_bytes()
+    """The byte at which the fault shows: after its line, or after the end of a traceback there.
+
+    The whole file where its line is not known.
+    """
+    lines = [part + b"\n" for part in log.read_bytes().split(b"\n")]
     if line is None:
-        return len(data)
-    end = 0
-    for _ in range(line):
-        end = data.find(b"\n", end) + 1 or len(data)
-    return end
+        return log.stat().st_size
+    ends = (n for n in range(line - 1, min(line + TRACEBACK, len(lines))) if _LAST.search(lines[n]))
+    shown = sum(map(len, lines[: max(line, next(ends, 0) + 1)]))
+    return min(shown, log.stat().st_size)
 
 
 def judge_corpus(folder: Path, cuts: int) -> Iterator[Tally]:
@@ -126,6 +132,7 @@ def judge_corpus(folder: Path, cuts: int) -> Iterator[Tally]:
     entries = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()]
     for entry in entries:
         log, fault = folder / entry["file"], entry["labels"].get("fault")
+        shown: list[str] | None = None
         with tempfile.TemporaryDirectory() as place:
             for end, copy in moments(log, cuts, Path(place)):
                 if fault in (None, "none"):
@@ -133,14 +140,12 @@ def judge_corpus(folder: Path, cuts: int) -> Iterator[Tally]:
                     miss = f"{entry['file']} at byte {end}: {', '.join(found)} ({status})"
                     quiet.count(not found, miss)
                     calm.count(status != "CRITICAL", miss)
-                elif end >= onset(log, entry["labels"].get("fault_line")):
-                    found, _ = loud([copy])
-                    wanted = FAULTS.get(fault, frozenset({fault}))
-                    named.count(
-                        bool(wanted & set(found)),
-                        f"{entry['file']}: {fault}, found {', '.join(found) or 'nothing'}",
-                    )
-                    break
+                elif end >= onset(log, entry["labels"].get("fault_line")) and shown is None:
+                    shown, _ = loud([copy])
+        if shown is not None:
+            wanted = FAULTS.get(fault, frozenset({fault}))
+            miss = f"{entry['file']}: {fault}, found {', '.join(shown) or 'nothing'}"
+            named.count(bool(wanted & set(shown)), miss)
     yield from (quiet, calm, named)
 
 

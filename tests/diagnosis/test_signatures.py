@@ -190,3 +190,10 @@ def test_quoted_text_is_cleaned() -> None:
     (finding,) = diagnose(view(read_text(text), live=False))
     assert "\x1b" not in finding.summary
     assert "hf_abcdef" not in finding.summary
+
+
+@pytest.mark.parametrize("before", ["", "  ", "[rank3]:   "])
+def test_a_frame_of_a_traceback_is_no_evidence(before: str) -> None:
+    frame = 'File "/opt/launcher/runner.py", line 511, in sigkill_handler SIGKILL'
+    assert classify(before + frame) is None
+    assert classify("received SIGKILL") is not None

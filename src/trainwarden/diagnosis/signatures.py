@@ -104,8 +104,14 @@ def signatures() -> tuple[Signature, ...]:
     return parse(yaml.load(text, Loader=loader))  # noqa: S506 - both are safe loaders
 
 
+_FRAME = re.compile(r"\s*(?:\[?rank\s?\d+\]?:\s*)?File \"[^\"]{1,500}\", line \d+")
+"""A frame of a traceback: its names are those of code, and code names faults it never had."""
+
+
 def classify(line: str) -> Signature | None:
     """The first signature that owns the line."""
+    if _FRAME.match(line):
+        return None
     return next((one for one in signatures() if one.matches(line)), None)
 
 

@@ -167,6 +167,8 @@ _HARMLESS = re.compile(
     r"|ErrorHandler|error_file: <N/A>|No errors? found|0 errors|Log exceptions"
     r"|_error\b|signal_handler|except \w+|raise \w+|error_rate|[Ee]rror[_ ]?(?:rate|bars?)\b"
     r"|WordErrorRate|exit(?:ed)? with code 0|exitcode\s*: 0|[Ee]xit code:? 0"
+    # What trainers ask of the machine and the code's version; they go on without an answer.
+    r"|Command '\[?'?(?:nvidia-smi|rocm-smi|git|nvcc|lscpu|hostname|which)\b"
 )
 
 
