@@ -23,9 +23,9 @@ import orjson
 import trainwarden
 from trainwarden.metrics.block import Plan
 from trainwarden.metrics.formats import LineFormat, builtin_formats
-from trainwarden.metrics.formats.base import Line, Row
+from trainwarden.metrics.formats.base import Row, SpannedFormat
 from trainwarden.metrics.reader import LogReader
-from trainwarden.metrics.survey import Found, Survey, survey
+from trainwarden.metrics.survey import Found, Sketch, Survey, survey
 
 LARGE = 48 << 20
 """Bytes from which on a helper is worth its start."""
@@ -135,7 +135,7 @@ class Helper:
             return
         sketches, names, memory = plan.order()
         names = [name for name in names if name in self._formats]
-        order = orjson.dumps([sketches, names, memory, len(block)])
+        order = orjson.dumps([list(map(tuple, sketches)), names, memory, len(block)])
         try:
             self._process.stdin.write(order + b"\n" + block)  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
@@ -164,10 +164,15 @@ class Helper:
             row = shape
             if isinstance(shape, str):
                 text = block[starts[at[0]] : starts[at[0] + 1] - 1].decode("latin-1")
-                row = self._formats[shape].parse(Line(text, 0, 1, 2), dict(plan.memory))
+                row = self._row(shape, text, plan)
             if isinstance(row, int | Row):
                 found.append(Found(row, at, numbers, times))
         return Survey(starts, found)
+
+    def _row(self, name: str, text: str, plan: Plan) -> Row | None:
+        format_ = self._formats[name]
+        told = isinstance(format_, SpannedFormat) and format_.spans(text, dict(plan.memory))
+        return told[0] if told else None
 
 
 def _array(pipe: IO[bytes], kind: Any, n: int) -> Any:
@@ -185,7 +190,7 @@ def help_out(orders: IO[bytes], answers: IO[bytes]) -> None:
         block = orders.read(size)
         if len(block) < size:
             return
-        seen = survey(block, [tuple(sketch) for sketch in sketches], names, memory, formats)
+        seen = survey(block, [Sketch(*sketch) for sketch in sketches], names, memory, formats)
         told = [
             (
                 one.shape if isinstance(one.shape, int) else one.shape.format,

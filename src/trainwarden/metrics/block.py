@@ -11,7 +11,7 @@ import numpy as np
 from trainwarden.metrics.formats.base import LineFormat, Places
 from trainwarden.metrics.journal import TAIL_LINES
 from trainwarden.metrics.merge import Part
-from trainwarden.metrics.survey import Survey, bounds, survey
+from trainwarden.metrics.survey import Sketch, Survey, bounds, survey
 from trainwarden.metrics.templates import Template
 
 
@@ -27,9 +27,9 @@ class Plan:
         """Look for it; `formats` are those of the reader."""
         return survey(data, *self.order(), formats)
 
-    def order(self) -> tuple[list[tuple[str, str]], list[str], dict[str, object]]:
+    def order(self) -> tuple[list[Sketch], list[str], dict[str, object]]:
         """What to look for as plain data."""
-        sketches = [(one.sketch.pattern, one.sketch.kinds) for one in self.templates if one.sketch]
+        sketches = [one.sketch for one in self.templates if one.sketch]
         return sketches, list(self.formats), dict(self.memory)
 
     def counts(self, seen: Survey) -> dict[Template, int]:

@@ -55,7 +55,7 @@ class Column:
             steps, values, offsets = map(np.concatenate, zip(*self.runs, strict=True))
             self.runs.clear()
             self.waiting = 0
-            self.series.extend_columns(steps.tolist(), values.tolist(), offsets.tolist())
+            self.series.extend_arrays(steps, values, offsets)
 
     def _settle(self) -> None:
         steps, values, offsets = zip(*self.pending, strict=True)

@@ -6,7 +6,6 @@ import contextlib
 import math
 import re
 from calendar import month_abbr, timegm
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -136,24 +135,26 @@ def _seconds(text: str) -> float:
     return float(body) - shift
 
 
-def moments(stamps: Sequence[str]) -> NDArray[np.float64]:
-    """`moment` of many stamps at once, NaN where it is None."""
-    text = "\n".join(stamps) + "\n"
-    width = len(stamps[0])
-    raw = np.frombuffer(text.encode("latin-1"), np.uint8)
-    if len(raw) == len(stamps) * (width + 1) and (width == 19 or 21 <= width <= 26):
-        table = raw.reshape(len(stamps), width + 1)
-        digits = table[:, [17, 18, *range(20, width)]] - 48
-        alike = (table[:, (16, width)] == table[0, (16, width)]).all() and (digits < 10).all()
-        if alike and (width == 19 or np.isin(table[:, 19], (44, 46)).all()):
+def moments(stamps: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """`moment` of many stamps of one width at once, NaN where it is None; a row of bytes each."""
+    count, width = stamps.shape
+    if width == 19 or 21 <= width <= 26:
+        digits = stamps[:, [17, 18, *range(20, width)]] - np.uint8(48)
+        alike = (stamps[:, 16] == stamps[0, 16]).all() and (digits < 10).all()
+        if alike and (width == 19 or np.isin(stamps[:, 19], (44, 46)).all()):
             # Within a minute nothing but the seconds differs.
-            turns = np.flatnonzero((table[1:, :16] != table[:-1, :16]).any(axis=1)) + 1
-            turns = np.concatenate(([0], turns, [len(stamps)]))
+            minutes = np.ascontiguousarray(stamps[:, :16]).view(np.uint64)
+            turns = np.flatnonzero((minutes[1:] != minutes[:-1]).any(axis=1)) + 1
+            turns = np.concatenate(([0], turns, [count]))
             with contextlib.suppress(ValueError):
-                minutes = [_minute(stamps[i][:16]) for i in turns[:-1].tolist()]
-                _seconds(stamps[0][16:])
-                powers = 10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64)
-                seconds = (digits * powers).sum(axis=1) / 10.0 ** (digits.shape[1] - 2)
-                return np.asarray(np.repeat(np.array(minutes, float), np.diff(turns)) + seconds)
-    told = map(moment, stamps)
+                begun = [_minute(_text(stamps[i, :16])) for i in turns[:-1].tolist()]
+                _seconds(_text(stamps[0, 16:]))
+                powers = 10.0 ** np.arange(digits.shape[1] - 1, -1, -1)
+                seconds = digits @ powers / 10.0 ** (digits.shape[1] - 2)
+                return np.asarray(np.repeat(np.array(begun, float), np.diff(turns)) + seconds)
+    told = [moment(_text(stamp)) for stamp in stamps]
     return np.array([math.nan if time is None else time for time in told])
+
+
+def _text(stamp: NDArray[np.uint8]) -> str:
+    return stamp.tobytes().decode("latin-1")

@@ -9,39 +9,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import compress
-from operator import not_
 from typing import NamedTuple
 
 import numpy as np
-import orjson
-from numpy.typing import NDArray
 
-from trainwarden.metrics.formats.base import FEWEST, LineFormat, Numbers, Places, Row
+from trainwarden.metrics.formats.base import (
+    FEWEST,
+    Kind,
+    LineFormat,
+    Numbers,
+    Places,
+    Row,
+    Span,
+    SpannedFormat,
+)
 from trainwarden.metrics.lines import ESCAPES, moments
-from trainwarden.metrics.values import NUMBER, PLAIN
+from trainwarden.metrics.tokens import Tokens, Told
 
-_REST = 0.02
-"""Part of the lines that may be left over: they are read one by one."""
-_FINE = re.compile(PLAIN)
-_GROUPED = re.compile(rf"(?:{NUMBER}\n)*")
-_COMMA = re.compile(NUMBER)
-_SIGNED_ZERO = re.compile(r"-0(?:,|\Z)")
-"""JSON has it as an integer without a sign."""
-_DIGITS = "-+.0123456789eE"
-_WORDS = f"{_DIGITS}naifNAIFty"
-"""Those of infinities too, which no letter may follow."""
+_HUGE = 1e300
+"""Lines with numbers from here on are read one by one: of some formats they are none."""
 
 
 class Sketch(NamedTuple):
-    """The pattern of a template, to find its lines in a longer text."""
+    """The pattern of a template, to find its lines in a block."""
 
     pattern: str
     """Of a whole line without its end."""
-    kinds: str
-    """A letter for each group: `t` a time, `n` a number, `c` one that may have thousands."""
+    groups: Sequence[tuple[Kind, str]]
+    """Kind and pattern of each of its groups, as a `Span` has them."""
 
 
 @dataclass(slots=True)
@@ -78,115 +75,163 @@ def bounds(block: bytes) -> Places:
 
 def survey(
     block: bytes,
-    sketches: Sequence[tuple[str, str]],
+    sketches: Sequence[Sketch],
     names: Sequence[str],
     memory: dict[str, object],
     formats: Iterable[LineFormat],
 ) -> Survey:
     """Find the lines of known shapes in a block, and those of the exclusive formats of `names`."""
-    text = block.decode("latin-1")
-    if "\r" in text:
-        text = text.replace("\r", "\n")
-    if "\x1b" in text:
-        lines = [ESCAPES.sub("", line) if "\x1b" in line else line for line in text.split("\n")]
-        text = "\n".join(lines)
-    starts = bounds(block)
-    n = len(starts) - 1
-    found: list[Found] = []
-    places: Places = np.arange(n)
-    for format_ in formats:
-        if format_.name not in names or len(places) < FEWEST:
+    starts = inner = bounds(block)
+    if not sketches and not names:
+        return Survey(starts, [])
+    if b"\x1b" in block:
+        texts = re.split(r"[\r\n]", block.decode("latin-1"))
+        texts = [ESCAPES.sub("", text) if "\x1b" in text else text for text in texts]
+        block = "\n".join(texts).encode("latin-1")
+        inner = bounds(block)
+    elif b"\r" in block:
+        block = block.replace(b"\r", b"\n")
+    tokens = Tokens(np.frombuffer(block, np.uint8), inner)
+    spanned = [one for one in formats if one.name in names and isinstance(one, SpannedFormat)]
+    groups: list[_Group] = []
+    for lines in tokens.alike(FEWEST):
+        text = tokens.text(int(inner[lines[0]]), int(inner[lines[0] + 1]) - 1)
+        told = _told(text, spanned, memory) or _matched(text, sketches)
+        if told is not None and (group := _group(tokens, told[0], lines, told[1])) is not None:
+            groups.append(group)
+    return Survey(starts, _joined(tokens, groups))
+
+
+def _told(
+    text: str, formats: Iterable[SpannedFormat], memory: dict[str, object]
+) -> tuple[Row, Sequence[Span]] | None:
+    return next((told for one in formats if (told := one.spans(text, memory))), None)
+
+
+def _matched(text: str, sketches: Sequence[Sketch]) -> tuple[int, Sequence[Span]] | None:
+    for index, sketch in enumerate(sketches):
+        if match := _compiled(sketch.pattern).fullmatch(text):
+            return index, [
+                Span(*match.span(group), kind, pattern)
+                for group, (kind, pattern) in enumerate(sketch.groups, 1)
+            ]
+    return None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Lines that are alike but for their numbers."""
+
+    shape: int | Row
+    at: Places
+    good: Told
+    """Which of the lines can be taken."""
+    columns: list[tuple[Places, int] | float] = field(default_factory=list)
+    """For each pair the tokens that are its numbers, or what stands there on every line."""
+    strict: list[bool] = field(default_factory=list)
+    kept: list[bool] = field(default_factory=list)
+    times: Numbers | None = None
+
+
+def _group(tokens: Tokens, shape: int | Row, at: Places, spans: Sequence[Span]) -> _Group | None:
+    """What can be told of lines that are alike; `spans` are those of the first of them."""
+    group = _Group(shape, at, np.ones(len(at), bool))
+    first, start = tokens.first[at], tokens.starts[at[0]]
+    here = slice(tokens.first[at[0]], tokens.first[at[0] + 1])
+    begins = (tokens.begins[here] - start).tolist()
+    ends = (tokens.ends[here] - start).tolist()
+    one = 0
+
+    def alike(stop: int) -> None:
+        # What stands outside of spans is text that happens to hold digits.
+        nonlocal one
+        while one < len(ends) and ends[one] <= stop:
+            group.good &= tokens.same(first + one)
+            one += 1
+
+    for span in spans:
+        alike(span.begin)
+        low = one
+        while one < len(ends) and ends[one] <= span.end:
+            one += 1
+        lead, tail = 0, 0
+        if one > low:
+            lead, tail = begins[low] - span.begin, span.end - ends[one - 1]
+        if lead < 0 or (one < len(ends) and begins[one] < span.end):
+            return None  # part of what looks like a number
+        whole = (tokens.begins[first + low] - lead, tokens.ends[first + one - 1] + tail)
+        if span.kind in {"time", "text"}:
+            if one > low:
+                group.good &= tokens.fits(*whole, span.pattern)
+            if span.kind == "time":
+                group.times = _times(tokens, *whole)
             continue
-        bulk = getattr(format_, "bulk", None)
-        rows = bulk(text, memory) if bulk is not None else []
-        if rows:
-            left = np.ones(len(places), bool)
-            for row, at, columns in rows:
-                found.append(Found(row, places[at], columns))
-                left[at] = False
-            places = places[left]
-            text = "\n".join([*compress(text.split("\n"), left), ""])
-    for index, (pattern, kinds) in enumerate(sketches):
-        if len(places) < max(FEWEST, _REST * n):
-            break
-        text, places = _of_shape(index, Sketch(pattern, kinds), text, places, found)
-    return Survey(starts, found)
-
-
-def _of_shape(
-    index: int, sketch: Sketch, text: str, places: Places, found: list[Found]
-) -> tuple[str, Places]:
-    """Find the lines of one sketch; the text and the places of the others."""
-    every = _line_pattern(sketch.pattern).findall(text)
-    hits = [row[0] for row in every]
-    if all(hits):
-        rows, at, places, text = every, places, places[:0], ""
-    else:
-        is_hit = np.fromiter(map(bool, hits), bool, len(hits))
-        if not is_hit.any():
-            return text, places
-        rows, at = list(compress(every, hits)), places[is_hit]
-        text = "\n".join([row[-1] for row in compress(every, map(not_, hits))] + [""])
-        places = places[~is_hit]
-    groups = list(zip(*rows, strict=True))[:-1]
-    good = np.ones(len(rows), bool)
-    times = None
-    columns: list[Numbers] = []
-    for kind, digits in zip(sketch.kinds, groups, strict=True):
-        if kind == "t":
-            times = moments(digits)
+        if one > low:
+            between = span.end - span.begin - sum(ends[low:one]) + sum(begins[low:one])
+            if lead or tail or one > low + 1:
+                # 1,234 or 3.: whatever else it may be is not read here.
+                literal = tokens.text(start + span.begin, start + span.end)
+                if lead or between != literal.count(",") + literal.endswith("."):
+                    return None
+                group.good &= tokens.fits(*whole, span.pattern)
+            group.columns.append((first + low, one - low))
         else:
-            column, fine = _numbers(digits, kind)
-            columns.append(column)
-            if fine is not None:
-                good &= fine
-    if not good.all():
-        at, columns = at[good], [column[good] for column in columns]
-        times = times if times is None else times[good]
-    if len(at) >= FEWEST:
-        found.append(Found(index, at, columns, times))
-    return text, places
+            group.columns.append(float(tokens.text(start + span.begin, start + span.end)))
+        group.strict.append(span.kind == "strict")
+        group.kept.append(span.kind != "spare")
+    alike(1 << 62)
+    return group
 
 
-@lru_cache(maxsize=64)
-def _line_pattern(pattern: str) -> re.Pattern[str]:
-    # The other lines are matched too, each as a whole: so every line gives one row of groups.
-    return re.compile(rf"(?:{pattern}|(.*))\n")
+def _times(tokens: Tokens, begins: Places, ends: Places) -> Numbers:
+    times = np.full(len(begins), np.nan)
+    for width in np.unique(ends - begins).tolist():
+        those = ends - begins == width
+        times[those] = moments(tokens.table(begins[those], width))
+    return times
 
 
-def _numbers(digits: Sequence[str], kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """The values, and which of them are numbers as the pattern of a template has them."""
-    text = ",".join(digits)
-    if kind == "c":
-        lines = "\n".join(digits) + "\n"
-        if not _GROUPED.fullmatch(lines):
-            return _checked(digits, _COMMA)
-        text = lines.replace(",", "").replace("\n", ",")[:-1]
-    try:
-        if not _SIGNED_ZERO.search(text):
-            return np.array(orjson.loads(f"[{text}]"), np.float64), None
-    except (ValueError, OverflowError):
-        pass  # what JSON has not: nan, +1, 1., 007
-    return _checked(text.split(","), _FINE)
+def _joined(tokens: Tokens, groups: Sequence[_Group]) -> list[Found]:
+    """The numbers of all lines, those of one shape together and in their order."""
+    columns = [column for one in groups for column in one.columns if isinstance(column, tuple)]
+    values = iter(tokens.numbers(columns))
+    shapes: dict[object, list[Found]] = {}
+    for one in groups:
+        found = Found(one.shape, one.at, [], one.times)
+        for column, strict, kept in zip(one.columns, one.strict, one.kept, strict=True):
+            if isinstance(column, tuple):
+                numbers, proper = next(values)
+                one.good &= np.abs(numbers) < _HUGE  # NaN too is no number here
+                if strict:
+                    one.good &= proper
+            else:
+                numbers = np.full(len(one.at), column)
+            if kept:
+                found.columns.append(numbers)
+        if not one.good.all():
+            found = _chosen(found, np.flatnonzero(one.good))
+        key = one.shape if isinstance(one.shape, int) else (one.shape.format, one.shape.key)
+        shapes.setdefault(key, []).append(found)
+    return [joined for some in shapes.values() if len((joined := _together(some)).at) >= FEWEST]
 
 
-def _checked(
-    digits: Sequence[str], pattern: re.Pattern[str]
-) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    fine = np.fromiter((pattern.fullmatch(one) is not None for one in digits), bool, len(digits))
-    plain = [one.replace(",", "") if ok else "nan" for one, ok in zip(digits, fine, strict=True)]
-    return np.array(list(map(float, plain))), fine
+def _chosen(found: Found, which: Places) -> Found:
+    return Found(
+        found.shape,
+        found.at[which],
+        [column[which] for column in found.columns],
+        None if found.times is None else found.times[which],
+    )
 
 
-def group_of(kind: str, pattern: str, after: str) -> str:
-    """The group for a number in a sketch, where `after` follows it; `pattern` is its grammar.
+def _together(some: Sequence[Found]) -> Found:
+    if len(some) == 1:
+        return some[0]
+    columns = [np.concatenate(each) for each in zip(*(one.columns for one in some), strict=True)]
+    timed = [one.times for one in some if one.times is not None]
+    at = np.concatenate([one.at for one in some])
+    found = Found(some[0].shape, at, columns, np.concatenate(timed) if timed else None)
+    return _chosen(found, np.argsort(at))
 
-    Where what follows cannot belong to a number, the digits are taken by a set of characters, which
-    is far cheaper than the grammar; whether they are a number is then seen from their value.
-    """
-    chars = _DIGITS if after.isalpha() else _WORDS
-    if kind == "c":
-        chars = f"{_DIGITS},"
-    if after and after not in chars:
-        return f"([{re.escape(chars)}]+)"
-    return f"({pattern})"
+
+_compiled = lru_cache(maxsize=64)(re.compile)

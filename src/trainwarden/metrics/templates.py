@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from trainwarden.metrics.formats.base import Line, Row, key_of
-from trainwarden.metrics.survey import Sketch, group_of
+from trainwarden.metrics.formats.base import Line, Row, Span, key_of
+from trainwarden.metrics.survey import Sketch
 from trainwarden.metrics.values import NUMBER, PLAIN
 
 _SPACES = re.compile(r"(?:\\ )+")
@@ -97,65 +97,68 @@ class Shapes:
 def compile_template(line: Line, row: Row, time_span: tuple[int, int] | None) -> Template | None:
     """The template of a parsed line; None where its digits do not stand where they should."""
     text = line.text
-    spans: list[tuple[int, int, str, str]] = []
+    spans: list[Span] = []
     for pair in row.pairs:
         if pair.span is None:
             return None
-        kind = "c" if "," in text[slice(*pair.span)] else "n"
-        spans.append((*pair.span, kind, NUMBER if kind == "c" else PLAIN))
-    if any(a[0] >= b[0] for a, b in pairwise(spans)):
+        number = NUMBER if "," in text[slice(*pair.span)] else PLAIN
+        spans.append(Span(*pair.span, "number", number))
+    if any(a.begin >= b.begin for a, b in pairwise(spans)):
         return None
-    spans += [(*span, "", _loose(text[slice(*span)])) for span in row.loose]
-    spans += [(begin, end, "", pattern) for begin, end, pattern in row.free]
+    spans += [_loose(text, *span) for span in row.loose]
+    spans += [Span(begin, end, "text", pattern) for begin, end, pattern in row.free]
     if time_span is not None:
         stamp = _DIGITS.sub(r"\\d+", re.escape(text[slice(*time_span)]))
-        spans.append((*time_span, "t", stamp))
+        spans.append(Span(*time_span, "time", stamp))
     spans.sort()
-    kinds = "".join(kind for _begin, _end, kind, _pattern in spans)
-    pattern = block = ""
+    telling = sum(span.kind in {"number", "time"} for span in spans)
+    pattern = sketch = ""
     group = position = 0
-    for i, (begin, end, kind, part) in enumerate(spans):
-        if begin < position:
+    for number_of, span in enumerate(spans, 1):
+        if span.begin < position:
             return None
-        literal = _literal(text[position:begin])
-        pattern += literal
-        block += literal
-        adjacent = i + 1 < len(spans) and spans[i + 1][0] == end
-        if kind in {"n", "c"}:
-            after = "" if adjacent else text[end : end + 1] or "\n"
-            block += group_of(kind, part, after)
-        else:
-            block += f"({part})" if kind else part
-        if kind:
+        literal = _literal(text[position : span.begin])
+        part, whole = span.pattern, f"({span.pattern})"
+        if span.kind in {"number", "time"}:
             group += 1
-            part = f"({part})"
-            if len(kinds) > FEW:
+            part = whole
+            if telling > FEW:
                 # As an atomic group does: without it a long line that differs costs dearly.
-                part = f"(?={part})(?:\\{group})"
-        pattern += part
-        position = end
+                part = rf"(?={part})(?:\{group})"
+                whole = rf"(?={whole})(?:\{number_of})"
+        pattern += literal + part
+        sketch += literal + whole
+        position = span.end
     literal = _literal(text[position:])
     try:
         compiled = re.compile(pattern + literal)
     except re.error:
         return None
     rank = line.rank if row.rank is None else row.rank
-    sketch = Sketch(block + literal, kinds) if row.pairs else None
-    return Template(compiled, sketch, row, time_span is not None, rank, key_of(row))
+    groups = [(span.kind, span.pattern) for span in spans]
+    return Template(
+        compiled,
+        Sketch(sketch + literal, groups) if row.pairs else None,
+        row,
+        time_span is not None,
+        rank,
+        key_of(row),
+    )
 
 
-def _loose(digits: str) -> str:
-    """A pattern for digits that mean nothing, with one way alone to match each text.
+def _loose(text: str, begin: int, end: int) -> Span:
+    """Digits that mean nothing, with a pattern that has one way alone to match each text.
 
     It matches no number that would mean something where this one does not.
     """
+    digits = text[begin:end]
     if _NUMBER.fullmatch(digits):
-        return NUMBER if "," in digits else PLAIN
+        return Span(begin, end, "spare", NUMBER if "," in digits else PLAIN)
     if not _LETTERS.search(digits):
-        return _DIGITS.sub(r"\\d+", re.escape(digits))
+        return Span(begin, end, "text", _DIGITS.sub(r"\\d+", re.escape(digits)))
     signs = re.escape("".join(sorted({c for c in digits if not c.isalnum() and c != " "})))
     word = rf"(?!{PLAIN}(?!\w))(?=[\w{signs}]*\d)[\w{signs}]+"
-    return " +".join(word for _ in digits.split())
+    return Span(begin, end, "text", " +".join(word for _ in digits.split()))
 
 
 def _literal(text: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 Phase = Literal["train", "eval", "summary"]
+Kind = Literal["number", "strict", "spare", "time", "text"]
 PHASES: dict[str, Phase] = {
     "train": "train",
     "training": "train",
@@ -84,8 +85,17 @@ def key_of(row: Row) -> tuple[object, ...]:
     return (row.format, row.kind, row.phase, row.label, names)
 
 
-Bulk = tuple[Row, Places, list[Numbers]]
-"""Many lines at once: the row of one of them, which lines they are, the numbers of each pair."""
+class Span(NamedTuple):
+    """A part of a line in which others of its shape may differ, and the pattern that it matches.
+
+    Its kind: `number`, the next pair's; `strict`, one too, as JSON writes numbers; `spare`, a
+    number that means nothing; `time`; `text`, whose pattern does not ask which digits stand there.
+    """
+
+    begin: int
+    end: int
+    kind: Kind
+    pattern: str
 
 
 class Line(NamedTuple):
@@ -109,8 +119,7 @@ class LineFormat(Protocol):
     A format keeps no state of its own but what `memory` holds, plain data of one log that is
     saved and restored with the reader (a table's header).
 
-    An exclusive format may also have `bulk(text, memory)`, which takes what it can of many lines
-    at once: a `Bulk` for each kind of row. The lines that it leaves are parsed one by one.
+    Lines of an exclusive one that is also a `SpannedFormat` are taken many at once.
     """
 
     name: ClassVar[str]
@@ -122,4 +131,13 @@ class LineFormat(Protocol):
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
         """The line's numbers, or None for a line of another kind. Never raises."""
+        ...
+
+
+@runtime_checkable
+class SpannedFormat(LineFormat, Protocol):
+    """An exclusive format that can tell where on a line its numbers stand."""
+
+    def spans(self, text: str, memory: dict[str, object]) -> tuple[Row, list[Span]] | None:
+        """The row of a line, and in what others that say the same may differ; None if in doubt."""
         ...

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from typing import Any, ClassVar
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from trainwarden.metrics.formats.base import (
-    FEWEST,
     PHASES,
     SPLITS,
-    Bulk,
     Line,
     Pair,
     Phase,
     Row,
+    Span,
 )
 from trainwarden.metrics.formats.dicts import _SUMMARY, counted, measured
-from trainwarden.metrics.values import number_in
+from trainwarden.metrics.values import PLAIN, number_in
 
 _LEAD = re.compile(r"[\w.-]{1,40} ?[|:] (?=\{\")")
 """What a logger's name leaves before an object: fairseq's `train_inner | {…}`."""
@@ -30,6 +26,14 @@ MAX_LINES = 600
 _HUGE = 10**300
 """Integers from here on have no place among floats."""
 _MAX_STEPS = re.compile(r'"max_steps": ?(\d+),?\Z')
+_VALUE = re.compile(
+    rf""""(?:[^"\\]|\\.)*"\s*:
+    |"(?P<number>{PLAIN})"(?!\s*:)|"(?P<text>(?:[^"\\]|\\.)*)"
+    |(?P<strict>-?(?:\d[\d.eE+-]*|NaN|Infinity))""",
+    re.VERBOSE,
+)
+"""A key, a number in quotes, other text in quotes, a number."""
+_DIGIT = re.compile(r"\d")
 _DECODER = json.JSONDecoder()
 _MEASURED: dict[tuple[str | None, ...], bool] = {}
 """Whether objects with these keys are measurements: known from earlier ones."""
@@ -66,33 +70,28 @@ class JsonLines:
             return None
         return self._block(text, memory) if not _whole(text) else self._object(text)
 
-    def bulk(
-        self,
-        text: str,
-        memory: dict[str, object],  # noqa: ARG002
-    ) -> list[Bulk]:
-        """The lines that are flat objects, those with the same keys together."""
-        lines, records = _flat(text)
-        if not records:
-            return []
-        groups: dict[tuple[str, ...], list[int]] = {}
-        keys = list(map(tuple, records))
-        if keys.count(keys[0]) == len(keys):
-            groups[keys[0]] = list(range(len(keys)))
-        else:
-            for index, key in enumerate(keys):
-                groups.setdefault(key, []).append(index)
-        found: list[Bulk] = []
-        for key, group in groups.items():
-            some = records if len(group) == len(records) else [records[i] for i in group]
-            values = [one.values() for one in some]
-            row = row_of(some[0]) if len(some) >= FEWEST else None
-            if row is None or row.key is None or row.kind != "metrics":
+    def spans(self, text: str, memory: dict[str, object]) -> tuple[Row, list[Span]] | None:  # noqa: ARG002
+        """The row of an object on a line of its own, and where its numbers and strings stand."""
+        if text[:1] != "{" or text[-1:] != "}" or "log_hi" in text:
+            return None
+        row = self._object(text)
+        if row is None or row.key is None or row.kind != "metrics":
+            return None
+        spans: list[Span] = []
+        values: list[float] = []
+        for found in _VALUE.finditer(text):
+            begin, end = found.span(found.lastgroup or 0)
+            if found["strict"]:
+                spans.append(Span(begin, end, "strict", PLAIN))
+            elif found["number"] and end - begin < 64:
+                spans.append(Span(begin, end, "number", PLAIN))
+            else:
+                if found["text"] and _DIGIT.search(text, begin, end):
+                    spans.append(Span(begin, end, "text", r'[^"\\]*'))
                 continue
-            columns = _columns(key, list(zip(*values, strict=True)))
-            if columns is not None and len(columns) == len(row.pairs):
-                found.append((row, lines[group], columns))
-        return found
+            values.append(float(text[begin:end]))
+        # What is named twice or stands in a list is not told apart here.
+        return (row, spans) if repr(values) == repr([pair.value for pair in row.pairs]) else None
 
     def _object(self, text: str) -> Row | None:
         data = _loaded(text)
@@ -136,52 +135,6 @@ def _loaded(text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError):
             return None
-
-
-def _flat(text: str) -> tuple[NDArray[np.int64], list[dict[str, Any]]]:
-    """The objects on lines of their own that hold no other object, and which lines they are."""
-    n = text.count("\n")
-    # With one brace a line, as many objects as lines means an object each.
-    even = text.count("{") == text.count("\n{") + 1 == text.count("}\n") == n
-    if even and text[:1] == "{" and "log_hi" not in text:
-        with contextlib.suppress(ValueError):
-            records = orjson.loads(f"[{text[:-1]}]".replace("\n", ","))
-            if len(records) == n:
-                return np.arange(n), records
-    at: list[int] = []
-    records = []
-    for index, line in enumerate(text.split("\n")):
-        if line[:1] == "{" and line[-1:] == "}" and line.count("{") == 1 and "log_hi" not in line:
-            record = _loaded(line)
-            if isinstance(record, dict):
-                at.append(index)
-                records.append(record)
-    return np.array(at, np.int64), records
-
-
-def _columns(
-    keys: tuple[object, ...], columns: list[tuple[Any, ...]]
-) -> list[NDArray[np.float64]] | None:
-    """The numbers of objects with the same keys, by key; None where they are not alike."""
-    numbers: list[NDArray[np.float64]] = []
-    for key, values in zip(keys, columns, strict=True):
-        kinds = set(map(type, values))
-        if kinds <= {int, float}:
-            try:
-                numbers.append(np.array(values, np.float64))
-            except OverflowError:
-                return None
-            if int in kinds and not (np.abs(numbers[-1]) < _HUGE).all():
-                return None
-        elif kinds == {str} and key not in SPLITS:
-            if any(
-                len(value) < 64 and ("/" in value or number_in(value) is not None)
-                for value in set(values)
-            ):
-                return None
-        elif not kinds <= {bool, type(None)} and not (kinds == {str} and len(set(values)) == 1):
-            return None
-    return numbers
 
 
 def _history(text: str) -> Row | None:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from itertools import compress
 from typing import ClassVar
-
-import numpy as np
 
 from trainwarden.metrics.formats.base import (
     CELL,
-    FEWEST,
     PHASES,
     SPLITS,
-    Bulk,
     Line,
     Pair,
     Phase,
     Row,
+    Span,
 )
 from trainwarden.metrics.names import canonical
-from trainwarden.metrics.values import number_in
+from trainwarden.metrics.values import PLAIN, number_in
 
 _NAME = re.compile(r"[^\W\d][\w ./()%@:#+*\[\]=-]{0,120}\Z|#\s*\w+\Z")
 _DELIMITERS = (",", "\t", ";", "|", "  ", " ")
@@ -30,6 +26,7 @@ _COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?\Z")
 _HEADER = ("step", "epoch", "iter", "round", "batch", "update")
 _HEADERLESS = re.compile(r"\d+\t[-+\d.eEnaif]+(?:\t[-+\d.eEnaif]+)*\Z")
 _ALIGNED = re.compile(r"\S+(?: \S+)*")
+_PLAIN = re.compile(PLAIN)
 BLANK = "-"
 _VALUED = re.compile(r"[\s:=]\d")
 _DURATION = re.compile(r"[\d:]+\Z")
@@ -75,32 +72,25 @@ class Table:
                 memory["csv_at"] = [cell.start() for cell in _ALIGNED.finditer(line.text)]
         return None
 
-    def bulk(self, text: str, memory: dict[str, object]) -> list[Bulk]:
-        """The rows of numbers, those that fill the same cells together."""
+    def spans(self, text: str, memory: dict[str, object]) -> tuple[Row, list[Span]] | None:
+        """The row of a line of numbers alone, and where they stand."""
         header = memory.get("csv")
         if not isinstance(header, list) or header[0][0] == " " or "" in header or "done" in header:
-            return []
-        lines = text.split("\n")
-        groups: dict[tuple[bool, ...], tuple[list[int], list[list[str]]]] = {}
-        for index, line in enumerate(lines):
-            if line[:1] in CELL and line and ":" not in line and '"' not in line:
-                cells = line.split(header[0])
-                if len(cells) == len(header) - 1:
-                    at, rows = groups.setdefault(tuple(map(bool, cells)), ([], []))
-                    at.append(index)
-                    rows.append(cells)
-        found: list[Bulk] = []
-        for mask, (at, rows) in groups.items():
-            first = self._row(lines[at[0]].strip(" "), header, memory)
-            if len(at) < FEWEST or first is None or first.key != (self._text, mask, None):
-                continue
-            columns = list(compress(zip(*rows, strict=True), mask))
-            try:
-                numbers = [np.array(list(map(float, column))) for column in columns]
-            except ValueError:
-                continue
-            found.append((first, np.array(at), numbers))
-        return found
+            return None
+        if text[:1] not in CELL or ":" in text or '"' in text:
+            return None
+        cells = text.split(header[0])
+        row = self._row(text.strip(" "), header, memory) if len(cells) == len(header) - 1 else None
+        if row is None or row.key != (self._text, tuple(map(bool, cells)), None):
+            return None
+        spans: list[Span] = []
+        begin = 0
+        for cell in cells:
+            if number := _PLAIN.search(cell):
+                low, high = number.span()
+                spans.append(Span(begin + low, begin + high, "number", PLAIN))
+            begin += len(cell) + len(header[0])
+        return row, spans
 
     def _header(self, text: str, number: int) -> list[str] | None:
         if len(text) > 50_000:
