@@ -40,6 +40,8 @@ class Column:
     """False for values of an end-of-run summary: they stand for themselves."""
     steady: bool = False
     """Whether a value is printed again and again until there is a new one (by a bar)."""
+    shown: RawPoint | None = None
+    """What a bar said last when it was redrawn where it stood."""
 
     def take(self, run: Run) -> None:
         """Take many points at once, after those that are pending."""
@@ -149,6 +151,12 @@ class Columns:
                 return 1e6
         return column.meaning.scale
 
+    def settle(self, x: float) -> None:
+        """Take what a bar that stands at `x` said last: no further step will say it again."""
+        for column in self._by_key.values():
+            if column.shown is not None and column.shown[0] == x:
+                column.pending.append(column.shown)
+
     def ease(self) -> None:
         """Fold where much is pending: often is dear, and seldom needs memory."""
         for column in self._by_key.values():
@@ -196,6 +204,8 @@ class Columns:
             for name in ("first", "last", "minimum", "maximum", "first_nonfinite"):
                 if (point := getattr(series, name)) is not None:
                     setattr(series, name, point._replace(offset=-1))
+            if column.shown is not None:
+                column.shown = (*column.shown[:2], -1)
             series.kept = [point._replace(offset=-1) for point in series.kept]
             series.recent = [point._replace(offset=-1) for point in series.recent]
 
@@ -215,6 +225,7 @@ class Columns:
                 "name": column.meaning.name,
                 "promotable": column.promotable,
                 "steady": column.steady,
+                "shown": column.shown,
                 "series": column.series.to_json(),
             }
             for key, column in self._by_key.items()
@@ -231,6 +242,8 @@ class Columns:
             series = Series.from_json(item["series"])
             flags = (bool(item["promotable"]), bool(item["steady"]))
             column = Column(series.original, phase, meaning, series, [], [], 0, *flags)
+            if (shown := item.get("shown")) is not None:
+                column.shown = (float(shown[0]), float(shown[1]), int(shown[2]))
             columns._by_key[(original, phase)] = column
         return columns
 

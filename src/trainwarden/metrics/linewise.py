@@ -191,6 +191,7 @@ class LineByLine:
         row = self._row(line, tries)
         if row is not None:
             for one in (row, *row.more):
+                one.bare = one.format == "text" and not text[start:begin].strip()
                 self._accept(one, line)
             if row.rest is not None and row.rest > begin:
                 return [(text, row.rest)]

@@ -260,6 +260,7 @@ class Merge:
         tracker.rows += sum(len(part.at) for part in told)
         lively = told + [part for part in self.bars if self.on_main and part.binding.values]
         self._commit_values(lively)
+        self._commit_redrawn()
         self._commit_times([part for part in told if part.times is not None])
         if lively and (ending.fatal is not None or ending.finish):
             for x in _joined(lively, [self._part_moved(part, part.x) for part in lively]).tolist():
@@ -340,6 +341,15 @@ class Merge:
         if epochs:
             logger.epoch = max(epochs)[1]
         tracker.resuming = False
+
+    def _commit_redrawn(self) -> None:
+        """What the bar said when it was redrawn where it stands, as the last of the lines."""
+        if not self.on_main or isinstance(self.moved, slice) or self.moved[-1]:
+            return
+        part = self.bars[0]
+        for index, column, factor in part.binding.takes:
+            value = float(part.columns[index][-1]) * factor
+            column.shown = (float(part.x[-1]), value, int(part.offsets[-1]))
 
     def _commit_values(self, parts: Iterable[Part]) -> None:
         pieces: dict[int, tuple[Column, list[tuple[Places, Run]]]] = {}

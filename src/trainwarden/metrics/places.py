@@ -12,7 +12,7 @@ from trainwarden.metrics.names import POSITIONS, canonical
 _NOT_TRAINING = re.compile(
     r"(?i)eval|valid|test|predict|sanity|map\b|download|loading|generat|tokeniz|saving|fetch|upload"
     r"|filter|process|convert|checkpoint|shard|sampl|infer|hellaswag|collect|build|prepar|extract"
-    r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput"
+    r"|creat|scan|cach|resolv|unpack|pars|warm|images\b|classes|comput|dataset"
 )
 _TRAINING = re.compile(r"(?i)^[\W#]*$|train|epoch|step|iter|progress|updat|global|loss|episode")
 

@@ -90,7 +90,7 @@ class LogReader(LineByLine):
                 text = text[:-1] if text.endswith(",") else text
             other._line(text, other._offset)
         other._held = self._held
-        other._recorder.end_block()
+        other._recorder.close()
         self._snapshot = other
 
     def next_file(self) -> None:

@@ -81,6 +81,9 @@ class Recorder:
         if row.kind == "metrics":
             if self.block:
                 self.end_block()
+            if row.format == "hf-dict" and not self.tracker.records and _recorded(row):
+                self.tracker.tells_records()
+                self._bindings.clear()
             numbers = row.numbers or [pair.value for pair in row.pairs]
             key = (row.format, row.key) if row.key is not None else None
             self.numbers(row, numbers, offset, time, rank, key)
@@ -122,6 +125,11 @@ class Recorder:
             first, offset, time, rank = block[0]
             self.row(Row(first.format, pairs, first.phase), offset, time, rank)
 
+    def close(self) -> None:
+        """The log ends here, for now: what is held back counts as it is."""
+        self.end_block()
+        self.tracker.columns.settle(self.tracker.bar_at)
+
     def numbers(
         self,
         row: Row,
@@ -133,6 +141,8 @@ class Recorder:
     ) -> None:
         """Take a row's numbers, in the order of its pairs. Rows of one `key` mean the same."""
         tracker = self.tracker
+        if row.bare and tracker.records and row.phase != "eval":
+            return  # what a model wrote, or what a callback says again
         if key is None:
             key = key_of(row)
         if self.section is not None and row.phase != "eval":
@@ -182,6 +192,8 @@ class Recorder:
         binding = self.bound(key)
         if binding is None or binding.row.kind == "bar":
             return True
+        if binding.row.bare and self.tracker.records:
+            return False
         return binding.step_at >= 0 or binding.free
 
     def _slowly(
@@ -217,6 +229,11 @@ class Recorder:
             return
         for index, append, factor in binding.values if moved else binding.evaluated:
             append((x, numbers[index] * factor, offset))
+        if not moved:
+            # Lightning counts on first and tells the new values when it draws the bar again.
+            for index, column, factor in binding.takes:
+                if not column.steady:
+                    column.shown = (x, numbers[index] * factor, offset)
         if row.phase in {"eval", "summary"}:
             self.ending.pause()
             return
@@ -254,7 +271,7 @@ class Recorder:
 
     def _settle_section(self, row: Row, numbers: Sequence[float]) -> None:
         """A section of evaluation ends where training goes on."""
-        if row.phase == "train":
+        if row.phase == "train" or (row.kind == "metrics" and _trains(row)):
             self.section = None
             return
         places = {role: numbers[index] for role, index in places_at(row)}
@@ -322,6 +339,21 @@ class Recorder:
         other.section = self.section
         other.block = list(self.block)
         return other
+
+
+def _trains(row: Row) -> bool:
+    """Whether a row tells what only training has: a learning rate, the norm of gradients."""
+    for pair in row.pairs:
+        meaning, own = canonical(pair.name)
+        if meaning.known and meaning.name in {"learning_rate", "grad_norm"} and own != "eval":
+            return True
+    return False
+
+
+def _recorded(row: Row) -> bool:
+    """Whether a row is a trainer's record: a loss and its learning rate, and no step."""
+    names = {canonical(pair.name)[0].name for pair in row.pairs}
+    return {"loss", "learning_rate"} <= names and not names & {"step", "epoch_step"}
 
 
 def _shape(row: Row) -> str:

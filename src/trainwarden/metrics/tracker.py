@@ -58,6 +58,10 @@ class Tracker:
     """Where the run stood when such a line said the epoch after the one before."""
     least: float | None = None
     """The lowest step stated by a row of training."""
+    records: bool = False
+    """Whether training is told in records of a trainer's own kind, without steps: Transformers."""
+    logged: bool = False
+    """Whether a line that states its step was more than a print."""
 
     def locate(
         self, places: dict[str, float], row: Row, shape: str, rank: int | None
@@ -76,6 +80,7 @@ class Tracker:
         if step is None and "epoch_step" in places:
             return self._in_epoch(places, shape, rank, evaluation)
         if step is not None:
+            self.logged = self.logged or not row.bare
             return self._stated(step, epoch, shape, rank, evaluation)
         logger = self.loggers.setdefault(f"?{shape}", Logger(rank=rank))
         if logger.rank != rank:
@@ -161,6 +166,19 @@ class Tracker:
     def epoch_done(self, epoch: float) -> None:
         """An epoch was summed up."""
         self.epochs_done = epoch + (1.0 if self.first_epoch == 0 else 0.0)
+
+    def tells_records(self) -> None:
+        """Training turns out to be told in records, and where it stands by a bar.
+
+        What prints had said before was not of the training: a model's answers, which a reward
+        function shows.
+        """
+        self.records = True
+        if self.explicit and not self.logged:
+            self.columns, self.loggers = Columns(), {}
+            self.explicit, self.relative = False, False
+            self.runs, self.rows, self.least = 1, 0, None
+            self.current = self.printed = self.bar_at
 
     def stands_at(self, step: float) -> None:
         """Take where the run stands before its first step is printed."""

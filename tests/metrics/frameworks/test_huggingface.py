@@ -49,7 +49,84 @@ SWIFT = [
     for i in range(1, 41)
 ]
 
+EVALUATING = STAMP + "\n***** Running Evaluation *****\n" + STAMP + "  Num examples = 64\n"
+
+
+def prepared(what: str) -> str:
+    """The bar of one thing that is done to the examples before training."""
+    return (
+        f"\r{what}:   0%|          | 0/640 [00:00<?, ? examples/s]"
+        f"\r{what}: 100%|██████████| 640/640 [00:00<00:00, 9123.45 examples/s]"
+    )
+
+
+PREPARED = "".join(
+    prepared(f"{what} {split} dataset")
+    for split in ("train", "eval")
+    for what in ("Adding EOS to", "Tokenizing", "Truncating", "Dropping fully masked examples from")
+)
+ANSWERED = (
+    "-------------------- Question:\nA shop sells 48 clips in April, and half as many in May.\n"
+    "Response:\nStep 1: cost = 48/2 = 24\nStep 2: Total loss: 72\nloss: 3.5, step: 900\n"
+    "Reward: 2.0\naccuracy: 95%\n"
+)
+"""What a reward function shows of a model's answers."""
+
 LOGS: dict[str, Log] = {
+    "evaluations that are announced": (
+        BANNER
+        + "".join(
+            beside_bar((i, i + 10), 189)
+            + EVALUATING
+            + bar(2, 8)
+            + bar(8, 8)
+            + "\n"
+            + EVALUATION.replace("3.0}", f"{(i + 10) / 63:.2f}}}")
+            for i in range(10, 130, 20)
+        ),
+        {"last_step": 120, "total_steps": 189},
+        {
+            "loss": (12, (10, loss(10)), (120, loss(120))),
+            "learning_rate": (12, (10, 5e-5), (120, 5e-5)),
+            "eval_loss": (6, (20, 1.9), (120, 1.9)),
+        },
+    ),
+    "bars of data before those of training": (
+        PREPARED + "\n" + beside_bar(TENS, 189),
+        {"last_step": 140, "total_steps": 189},
+        {"loss": (14, (10, loss(10)), (140, loss(140)))},
+    ),
+    "answers between the records": (
+        bar(0, 189) + "".join(
+            ANSWERED + bar(i, 189) + "\n" + record(i, "'reward': 1.5, 'kl': 0.01, ") for i in TENS
+        ),
+        {"last_step": 140, "total_steps": 189, "ended": "running", "runs": 1},
+        {
+            "loss": (14, (10, loss(10)), (140, loss(140))),
+            "reward": (14, (10, 1.5), (140, 1.5)),
+        },
+    ),
+    "answers in the tables of trl": (
+        "".join(
+            bar(i, 189)
+            + "\n"
+            + record(i, "'reward': 1.5, ")
+            + bar(i, 189)
+            + f"╭──────────────── Step {i} ────────────────╮\n"
+            "│ ┏━━━━━━━━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━┓ │\n"
+            "│ ┃ Prompt       ┃ Completion  ┃ reward ┃ │\n"
+            "│ ┡━━━━━━━━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━┩ │\n"
+            "│ │ What is loss │ loss: 3.25  │   6.00 │ │\n"
+            "│ └──────────────┴─────────────┴────────┘ │\n"
+            "╰─────────────────────────────────────────╯\n"
+            for i in TENS
+        ),
+        {"last_step": 140, "total_steps": 189},
+        {
+            "loss": (14, (10, loss(10)), (140, loss(140))),
+            "reward": (14, (10, 1.5), (140, 1.5)),
+        },
+    ),
     "the trainer": (
         BANNER + beside_bar(TENS, 189) + bar(189, 189) + "\n" + EVALUATION + SUMMARY,
         {"last_step": 189, "total_steps": 189, "ended": "finished", "runs": 1},

@@ -43,6 +43,17 @@ LOGS: dict[str, Log] = {
             "eval_loss": (3, (50, 1.0), (150, 1.2)),
         },
     ),
+    "bars drawn twice a step": (
+        # First the count goes on, then the new values are set.
+        "".join(
+            bar(n, 50, f", train_loss_step={loss(max(n - k, 0))}, val_loss=1.5", "Epoch 0: ")
+            for n in range(5, 30, 5)
+            for k in (5, 0)
+        )
+        + "\nDetected KeyboardInterrupt, attempting graceful shutdown ...\n",
+        {"last_step": 25, "ended": "interrupted"},
+        {"loss": (6, (5, loss(0)), (25, loss(25)))},
+    ),
     "bars under way": (
         SANITY + epoch(0) + bar(25, 50, f", train_loss_step={loss(75)}", "Epoch 1: "),
         {"last_step": 75, "ended": "running"},

@@ -32,7 +32,8 @@ _PROGRESS = re.compile(
 _EVALUATION = re.compile(
     r"(?i)(?:^|[^a-z])(?:val|valid|validation|eval|evaluat\w*|test\w*)(?![a-z])"
 )
-_BYTES = re.compile(r"[kMG]?i?B/s")
+_DATA = re.compile(r"[kMG]?i?B/s| examples/s")
+"""Rates of downloads, and of what the datasets library does to examples before training."""
 _SUFFIX = re.compile(r"[kMG]")
 _INK = re.compile(r"\S")
 _EPOCH_LABEL = re.compile(r"\b[Ee]poch:?\s*\[?(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?")
@@ -51,8 +52,8 @@ class Tqdm:
         match = _TQDM.search(text, line.start) or _PROGRESS.search(text, line.start)
         if match is None:
             return self._unbound(line)
-        if match["rate"] and _BYTES.search(match["rate"]):
-            return Row(self.name, [], kind="bar", label="download", rest=_rest(text, match.end()))
+        if match["rate"] and _DATA.search(match["rate"]):
+            return Row(self.name, [], kind="bar", label="data", rest=_rest(text, match.end()))
         label = text[line.start : match.start()].strip(" :|\t")
         if match.re is _PROGRESS:
             label = match["desc"].strip()

@@ -77,12 +77,14 @@ class Row:
     """Further records of the same line, taken after this one."""
     final: bool = False
     """Whether the record says that the run is over as it should be."""
+    bare: bool = False
+    """Whether it is plain text with nothing before it: a print, not a logger's line."""
 
 
 def key_of(row: Row) -> tuple[object, ...]:
     """What rows that mean the same have in common: everything but the values."""
     names = tuple([(pair.name, pair.unit) for pair in row.pairs])
-    return (row.format, row.kind, row.phase, row.label, names)
+    return (row.format, row.kind, row.phase, row.label, row.bare, names)
 
 
 class Span(NamedTuple):
