@@ -70,7 +70,7 @@ class History:
     def fold(self) -> list[Points]:
         """The points of all rows taken since, by name, in the order in which the names came up."""
         n = len(self._offsets)
-        before = self.axes.last if self.axes.best is not None else None
+        before = self.axes.last if self.rows > n else None
         offsets = np.array(self._offsets, dtype=np.int64)
         columns = self._columns() if n else {}
         steps, times = self.axes.place(n, columns)
