@@ -176,6 +176,78 @@ def test_reading_goes_on_from_what_was_saved(written: Written) -> None:
     assert again.reading == read(written.data)
 
 
+def framed(record: bytes) -> bytes:
+    """A record as event files hold it."""
+    known = pytest.importorskip("tensorboardX.crc32c")
+
+    def summed(data: bytes) -> bytes:
+        crc = known.crc32c(data)
+        return data + ((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(
+            4, "little"
+        )
+
+    return summed(len(record).to_bytes(8, "little")) + summed(record)
+
+
+def event(step: int | None, time: float | None, values: Sequence[tuple[str, float, str]]) -> bytes:
+    """An event with a scalar for each tag, value and how it is kept."""
+    proto = pytest.importorskip("tensorboard.compat.proto.event_pb2")
+    util = pytest.importorskip("tensorboard.util.tensor_util")
+    one = proto.Event()
+    if step is not None:
+        one.step = step
+    if time is not None:
+        one.wall_time = time
+    for tag, value, how in values:
+        if how == "simple":
+            one.summary.value.add(tag=tag, simple_value=value)
+        elif how == "histogram":
+            histo = one.summary.value.add(tag=tag).histo
+            histo.bucket.extend([value] * 9 + [0.0] * 9)
+        else:
+            tensor = util.make_tensor_proto(np.array(value, dtype=how))
+            one.summary.value.add(tag=tag, tensor=tensor)
+    return bytes(one.SerializeToString())
+
+
+VALUES = st.tuples(
+    st.sampled_from(["loss", "a/loss", "b/loss", "validation/loss", "lr", "b" * 70]),
+    st.floats(allow_nan=True, width=32),
+    st.sampled_from(["simple", "simple", "simple", "float32", "float64", "histogram"]),
+)
+EVENTS = st.builds(
+    event,
+    st.one_of(st.none(), st.integers(-2, 5), st.integers(100, 20_000)),
+    st.one_of(st.none(), st.just(1.7e9), st.floats(1e9, 2e9)),
+    st.lists(VALUES, max_size=3),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EVENTS, max_size=12), st.integers(1, 40), st.data())
+def test_many_records_at_once_are_read_as_each_by_itself(
+    events: list[bytes], times: int, data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(range(len(events))))
+    records = [framed(events[at]) for _ in range(times) for at in order]
+    whole = b"".join(records)
+    whole = whole[: max(0, len(whole) - data.draw(st.integers(0, 5)))]
+    if data.draw(st.booleans()) and whole:
+        broken = bytearray(whole)
+        broken[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        whole = bytes(broken)
+    ends = np.cumsum([0, *map(len, records)]).tolist()
+    alone = read(whole, [end for end in ends if end < len(whole)])
+    assert str(read(whole)) == str(alone)
+
+
+def test_a_record_inside_of_a_record_is_none() -> None:
+    hidden = event(7, 1e9, [("hidden", 1.0, "simple")])
+    outer = event(1, 1e9, [("loss", 2.0, "simple")]) + b"\x32" + bytes([len(framed(hidden))])
+    data = framed(outer + framed(hidden)) * 5 + framed(event(2, 1e9, [("loss", 1.0, "simple")]))
+    assert set(read(data).series) == {"loss"}
+
+
 @given(st.binary(max_size=5000))
 def test_sums_are_those_of_tensorboardx(data: bytes) -> None:
     known = pytest.importorskip("tensorboardX.crc32c")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trainwarden.metrics.binary.crc32c import BLOCK, U8, crc32c, crc_of_rows, masked, unmasked
 from trainwarden.metrics.binary.event import Event, Scalar, read_event
+from trainwarden.metrics.binary.lookup import U64, Ints, Lookup
 from trainwarden.metrics.binary.scalars import Points
 from trainwarden.metrics.binary.tfrecord import HEAD, TAIL, Batch
 
@@ -38,31 +38,48 @@ class Decoded:
 
 @dataclass
 class _Layout:
-    """Where time, step and values stand in records of one length, and what the rest must be."""
+    """Where time, step and values stand in records of one length."""
 
-    template: NDArray[np.uint64]
-    """The first record, padded to whole words."""
-    mask: NDArray[np.uint64]
-    """Bits that a record of this layout has like the template."""
-    varying: list[int]
     wall_at: int
     step_at: int
     step_end: int
     scalars: list[Scalar]
 
 
+class _Kind:
+    """Layouts whose records have time, step and values at the same places."""
+
+    def __init__(self, mask: U64, varying: list[int]) -> None:
+        self.mask = mask
+        """Bits that all records of a layout have in common."""
+        self.varying = varying
+        """The other bytes."""
+        self.layouts: list[_Layout] = []
+        self._words = np.flatnonzero(mask).tolist()
+        self._known = Lookup(len(self._words))
+
+    def find(self, words: U64) -> Ints:
+        """Which of the layouts each record has; -1 where it has none."""
+        return self._known.find([words[:, k] & self.mask[k] for k in self._words])
+
+    def add(self, layout: _Layout, words: U64) -> bool:
+        """Take a layout by one of its records; not where it cannot be told from another one."""
+        told = self._known.add((words & self.mask)[self._words])
+        self.layouts += [layout] * told
+        return told
+
+
 class Layouts:
     """Decodes batches of records; what was learnt of one helps with the next. Holds no results."""
 
     def __init__(self) -> None:
-        self._known: dict[int, list[_Layout]] = {}
+        self._known: dict[int, list[_Kind]] = {}
 
     def decode(self, batch: Batch) -> Decoded:
         """Every whole record of a batch whose sum is right."""
         found = Decoded([], [], len(batch.starts))
         pieces: dict[str, list[Points]] = {}
-        starts = np.array(batch.starts, dtype=np.int64)
-        sizes = np.array(batch.sizes, dtype=np.int64)
+        starts, sizes = batch.starts, batch.sizes
         left: list[int] = []
         lengths, counts = np.unique(sizes, return_counts=True)
         for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
@@ -71,49 +88,65 @@ class Layouts:
                 left += same.tolist()
                 continue
             left += self._alike(batch, same, length, pieces, found)
-        size_at = dict(zip(batch.starts, batch.sizes, strict=True)) if left else {}
         for start in sorted(left):
-            _one(batch, start, size_at[start], pieces, found)
+            size = int(sizes[np.searchsorted(starts, start)])
+            _one(batch, start, size, pieces, found)
         found.points = [_joined(parts) for parts in pieces.values()]
-        found.points.sort(key=lambda points: int(points.offsets[0]))
+        found.points.sort(key=lambda points: (int(points.offsets[0]), points.rank))
         return found
 
     def _alike(
         self,
         batch: Batch,
-        starts: NDArray[np.int64],
+        starts: Ints,
         length: int,
         pieces: dict[str, list[Points]],
         found: Decoded,
     ) -> list[int]:
         """Decode records of one length by layout; the starts of those that have none."""
         rows = _rows(batch.bytes, starts, length)
-        words = rows.view(np.uint64)
         left: list[int] = []
-        layouts = self._known.setdefault(length, [])
-        fresh = 0
-        for layout in layouts:
-            fits = ~((words ^ layout.template) & layout.mask).any(axis=1)
-            if fits.any():
-                _columns(batch, rows[fits], starts[fits], length, layout, pieces, found)
-                rows, starts = rows[~fits], starts[~fits]
-                words = rows.view(np.uint64)
-        while len(starts) > FEW and len(layouts) < MAX_LAYOUTS and fresh + len(left) < MAX_LAYOUTS:
-            made = _learn(rows[0], length)
-            if made is None:
+        kinds = self._known.setdefault(length, [])
+        for kind in kinds:
+            if not len(starts):
+                return left
+            rows, starts = _taken(kind, batch, rows, starts, length, pieces, found)
+        room = MAX_LAYOUTS - sum(len(kind.layouts) for kind in kinds)
+        tries = MAX_LAYOUTS
+        while len(starts) > FEW and room > 0 and tries > 0:
+            kind_of = _learn(rows[0], length, kinds)
+            tries -= 1
+            if kind_of is None:
                 left.append(int(starts[0]))
-                rows, starts, words = rows[1:], starts[1:], words[1:]
+                rows, starts = rows[1:], starts[1:]
                 continue
-            fits = ~((words ^ made.template) & made.mask).any(axis=1)
-            layouts.append(made)
-            fresh += 1
-            _columns(batch, rows[fits], starts[fits], length, made, pieces, found)
-            rows, starts = rows[~fits], starts[~fits]
-            words = rows.view(np.uint64)
+            room -= 1
+            rows, starts = _taken(kind_of, batch, rows, starts, length, pieces, found)
         return left + [int(start) for start in starts]
 
 
-def _rows(data: bytes, starts: NDArray[np.int64], length: int) -> U8:
+def _taken(
+    kind: _Kind,
+    batch: Batch,
+    rows: U8,
+    starts: Ints,
+    length: int,
+    pieces: dict[str, list[Points]],
+    found: Decoded,
+) -> tuple[U8, Ints]:
+    """Decode the records of a kind's layouts; the rows and starts of the others."""
+    numbers = kind.find(rows.view(np.uint64))
+    order = np.argsort(numbers.astype(np.int16), kind="stable")
+    cuts = np.searchsorted(numbers[order], np.arange(len(kind.layouts) + 1))
+    for number, layout in enumerate(kind.layouts):
+        same = order[cuts[number] : cuts[number + 1]]
+        if len(same):
+            _columns(batch, rows[same], starts[same], length, layout, kind.varying, pieces, found)
+    rest = order[: cuts[0]]
+    return rows[rest], starts[rest]
+
+
+def _rows(data: bytes, starts: Ints, length: int) -> U8:
     """Records with their sums, one a row, padded to whole words."""
     width = -(-(length + TAIL) // 8) * 8
     if len(data) < int(starts[-1]) + width:
@@ -122,8 +155,8 @@ def _rows(data: bytes, starts: NDArray[np.int64], length: int) -> U8:
     return windows[starts].view(np.uint8).reshape(len(starts), width)
 
 
-def _learn(row: U8, length: int) -> _Layout | None:
-    """The layout of a record; None where it is not made of plain scalars alone."""
+def _learn(row: U8, length: int, kinds: list[_Kind]) -> _Kind | None:
+    """The kind of a record's layout, now known; None where it is not made of scalars alone."""
     data = row[:length].tobytes()
     stored = int.from_bytes(row[length : length + TAIL].tobytes(), "little")
     if masked(crc32c(data)) != stored:
@@ -150,28 +183,27 @@ def _learn(row: U8, length: int) -> _Layout | None:
         # That the number goes on, or ends, is part of the layout.
         mask[event.step_at : event.step_end] = 0x80
         varying += range(event.step_at, event.step_end)
-    return _Layout(
-        row.view(np.uint64).copy(),
-        mask.view(np.uint64),
-        varying,
-        event.wall_at,
-        event.step_at,
-        event.step_end,
-        scalars,
-    )
+    masked_bits = mask.view(np.uint64)
+    kind = next((one for one in kinds if (one.mask == masked_bits).all()), None)
+    if kind is None:
+        kind = _Kind(masked_bits, varying)
+        kinds.append(kind)
+    layout = _Layout(event.wall_at, event.step_at, event.step_end, scalars)
+    return kind if kind.add(layout, row.view(np.uint64)) else None
 
 
 def _columns(
     batch: Batch,
     rows: U8,
-    starts: NDArray[np.int64],
+    starts: Ints,
     length: int,
     layout: _Layout,
+    varying: list[int],
     pieces: dict[str, list[Points]],
     found: Decoded,
 ) -> None:
     stored = _column(rows, length, "<u4")
-    right = unmasked(stored) == crc_of_rows(rows, length, layout.varying)
+    right = unmasked(stored) == crc_of_rows(rows, length, varying)
     if not right.all():
         found.damaged += int(len(right) - right.sum())
         rows, starts = rows[right], starts[right]
@@ -183,9 +215,9 @@ def _columns(
         for shift, at in enumerate(range(layout.step_at, layout.step_end)):
             steps |= (rows[:, at].astype(np.int64) & 0x7F) << (7 * shift)
     offsets = starts + (batch.base - HEAD)
-    for scalar in layout.scalars:
+    for rank, scalar in enumerate(layout.scalars):
         values = _column(rows, scalar.at, scalar.dtype).astype(np.float64)
-        points = Points(scalar.tag, offsets, steps.astype(np.float64), values, times)
+        points = Points(scalar.tag, offsets, steps.astype(np.float64), values, times, rank)
         pieces.setdefault(scalar.tag, []).append(points)
 
 
@@ -211,7 +243,7 @@ def _one(
     offset = batch.base + start - HEAD
     if not event.plain or event.others:
         found.events.append((offset, event))
-    for scalar in event.scalars:
+    for rank, scalar in enumerate(event.scalars):
         pieces.setdefault(scalar.tag, []).append(
             Points(
                 scalar.tag,
@@ -219,6 +251,7 @@ def _one(
                 np.array([event.step], np.float64),
                 np.array([scalar.value], np.float64),
                 np.array([event.wall_time], np.float64),
+                rank,
             )
         )
 
@@ -235,4 +268,5 @@ def _joined(parts: list[Points]) -> Points:
         np.concatenate([part.steps for part in parts])[order],
         np.concatenate([part.values for part in parts])[order],
         np.concatenate([part.times for part in parts])[order],
+        min((int(part.offsets[0]), part.rank) for part in parts)[1],
     )

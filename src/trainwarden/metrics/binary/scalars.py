@@ -34,6 +34,8 @@ class Points:
     values: Floats
     times: Floats
     """Unix seconds."""
+    rank: int = 0
+    """Which of the values of its record the first one is."""
 
 
 @dataclass

@@ -45,7 +45,7 @@ def record_text(kind: str, data: bytes, offset: int) -> str | None:
 
 def _event(data: bytes) -> str | None:
     batch = TFRecords().feed(data)
-    if not batch.starts or batch.starts[0] != 12:
+    if not len(batch.starts) or batch.starts[0] != 12:
         return None
     event = read_event(memoryview(data)[12 : 12 + batch.sizes[0]])
     told = []

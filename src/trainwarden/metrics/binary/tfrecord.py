@@ -1,4 +1,8 @@
-"""TFRecord framing: length, its sum, data, its sum; taken from bytes in pieces of any size."""
+"""TFRecord framing: length, its sum, data, its sum; taken from bytes in pieces of any size.
+
+The lengths of a piece are found all at once, by their sums; that each record begins where the one
+before it ends is then looked at, so what a record holds is never taken for one.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwarden.metrics.binary.crc32c import crc32c, crc_of_windows, masked, unmasked
+from trainwarden.metrics.binary.crc32c import crc_of_rows, unmasked
 
+Ints = NDArray[np.int64]
 HEAD, TAIL = 12, 4
 LARGEST = 4 << 20
 """Longer records hold graphs or images, no scalars: they are passed over unread."""
+_MOST = 1 << 32
+"""No record is longer: protobuf writes none of more than 2 GiB."""
 
 
 class Batch(NamedTuple):
@@ -20,8 +27,8 @@ class Batch(NamedTuple):
     bytes: bytes
     base: int
     """Offset in the file of `bytes`."""
-    starts: list[int]
-    sizes: list[int]
+    starts: Ints
+    sizes: Ints
 
 
 class TFRecords:
@@ -38,7 +45,8 @@ class TFRecords:
         """How often a length was damaged."""
         self.skipped = 0
         """Records passed over for their length."""
-        self._sizes: dict[bytes, int] = {}
+        self._wanted = 0
+        """Bytes of the record under way; with fewer there is nothing to be seen."""
 
     @property
     def position(self) -> int:
@@ -53,64 +61,52 @@ class TFRecords:
             self.offset += passed
             data = data[passed:]
         data = self.held + data if self.held else data
-        starts: list[int] = []
-        sizes: list[int] = []
         at, end, base = 0, len(data), self.offset
-        known = self._sizes
+        runs: list[slice] = []
+        if end < max(HEAD, self._wanted):
+            self.held = data
+            return Batch(data, base, _NONE, _NONE)
+        self._wanted = 0
+        heads, sizes = _heads(data)
+        after = heads + (sizes + HEAD + TAIL)
+        # Where a record is whole, of a usual length, and followed by the next one.
+        broken = np.flatnonzero(
+            (after[:-1] != heads[1:]) | (after[1:] > end) | (sizes[1:] > LARGEST)
+        )
         while at + HEAD <= end:
-            if self.lost:
-                at = self._search(data, at)
-                if self.lost:
-                    break
-            head = data[at : at + HEAD]
-            size = known.get(head)
-            if size is None:
-                size = self._size(head)
-                if size < 0:
-                    self.lost = True
-                    self.damaged += 1
-                    at += 1
-                    continue
-            after = at + HEAD + size + TAIL
-            if size > LARGEST:
-                self.skipped += 1
-                self.to_skip = max(0, after - end)
-                at = min(after, end)
+            here = int(np.searchsorted(heads, at))
+            if here == len(heads) or heads[here] != at:
+                self.damaged += not self.lost
+                self.lost = here == len(heads)
+                at = end - HEAD + 1 if self.lost else int(heads[here])
                 continue
-            if after > end:
+            self.lost = False
+            if sizes[here] > LARGEST:
+                self.skipped += 1
+                self.to_skip = max(0, int(after[here]) - end)
+                at = min(int(after[here]), end)
+                continue
+            if after[here] > end:
+                self._wanted = int(after[here]) - at
                 break
-            starts.append(at + HEAD)
-            sizes.append(size)
-            at = after
+            turn = int(np.searchsorted(broken, here))
+            last = int(broken[turn]) if turn < len(broken) else len(heads) - 1
+            runs.append(slice(here, last + 1))
+            at = int(after[last])
         self.held = data[at:]
         self.offset = base + at
-        return Batch(data, base, starts, sizes)
-
-    def _size(self, head: bytes) -> int:
-        size = int.from_bytes(head[:8], "little")
-        if masked(crc32c(head[:8])) != int.from_bytes(head[8:], "little") or size >> 62:
-            return -1
-        if len(self._sizes) >= 10_000:
-            self._sizes.clear()
-        self._sizes[head] = size
-        return size
-
-    def _search(self, data: bytes, at: int) -> int:
-        """Where the next record's length stands with its right sum; no longer lost if found."""
-        window = np.frombuffer(data, np.uint8)[at:]
-        if len(window) < HEAD:
-            return at
-        sums = crc_of_windows(window[:-TAIL], 8)
-        stored = _numbers(window[8:])[: len(sums)]
-        right = np.nonzero(unmasked(stored) == sums)[0]
-        if len(right):
-            self.lost = False
-            return at + int(right[0])
-        return at + len(sums)
+        starts = np.concatenate([_NONE, *(heads[run] for run in runs)]) + HEAD
+        return Batch(data, base, starts, np.concatenate([_NONE, *(sizes[run] for run in runs)]))
 
 
-def _numbers(window: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """The four bytes from each place on, as a number."""
-    wide = window.astype(np.uint32)
-    joined = wide[:-3] | (wide[1:-2] << 8) | (wide[2:-1] << 16) | (wide[3:] << 24)
-    return np.asarray(joined, dtype=np.uint32)
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def _heads(data: bytes) -> tuple[Ints, Ints]:
+    """Every place where a length stands with its right sum, and the lengths."""
+    every = np.ndarray((len(data) - HEAD + 1,), "<u8", data, strides=(1,))
+    at = np.flatnonzero(every < _MOST)
+    rows = np.ndarray((len(every), HEAD), np.uint8, data, strides=(1, 1))[at]
+    stored = np.ascontiguousarray(rows[:, 8:]).view("<u4")[:, 0]
+    at = at[unmasked(stored) == crc_of_rows(rows, 8, range(8))] if len(at) else at
+    return at, every[at].astype(np.int64)
