@@ -17,7 +17,7 @@ from trainwarden.records.review import Reread
 WINDOW = 64 * 1024
 """Bytes read around a place when it is read again."""
 
-NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf)")
+NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf)")
 _GROUPED = re.compile(rb"(?<![\d,.])[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])")
 _FAILED = re.compile(
     rb"(?i)error|exception|traceback|killed|abort|fault|fatal|signal|exit|oom|out of memory|cancel"

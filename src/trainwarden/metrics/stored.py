@@ -5,7 +5,8 @@ Pure, bounded, resumable. `evidence/stores` reads the rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -134,7 +135,9 @@ class StoreReader:
             if points.tag == scalars.clock:
                 # What is written together has one time: that of the last step among it.
                 last = np.append(np.diff(points.times) != 0, True)
-                scalars.tick(points.steps[last], points.times[last], points.offsets[last])
+                # No single place holds the pace.
+                nowhere = np.full(int(last.sum()), -1, np.int64)
+                scalars.tick(points.steps[last], points.times[last], nowhere)
             with np.errstate(invalid="ignore"):
                 told = points.times[(points.times > 0) & (points.times < _LATEST)]
             if len(told):
@@ -172,7 +175,7 @@ class StoreReader:
 
     def _total(self, step: int | None) -> int | None:
         """How many steps the run is to make, as its settings say."""
-        for name, value in self._config.items():
+        for name, value in _inner(self._config):
             if canonical(name)[0].name == "total_steps":
                 try:
                     total = float(value)
@@ -194,8 +197,8 @@ class StoreReader:
         scalars, journal = self._scalars, self._journal
         series = scalars.named()
         for one in series.values() if self.folder else ():
-            name = scalars.clock if one.original == DERIVED else one.original
-            one.origins = dict.fromkeys(_SLOTS, f"{self.folder}/{name}")
+            if one.original != DERIVED:
+                one.origins = dict.fromkeys(_SLOTS, f"{self.folder}/{one.original}")
         step = self._step()
         notes = [f"{self.tracker}: run {clean(self.run, 100)}", *journal.remarks()]
         if scalars.counted:
@@ -255,3 +258,12 @@ class StoreReader:
 
 _PUBLIC = ("file", "tracker", "run", "folder", "cursor", "position", "size")
 _PLAIN = (*_PUBLIC, "_status", "_config", "_rows", "_told")
+
+
+def _inner(config: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Settings by the last part of their name, nested ones too: `trainer/max_steps`."""
+    for name, value in config.items():
+        if isinstance(value, dict) and depth < 4:
+            yield from _inner(value, depth + 1)
+        else:
+            yield re.split(r"[./]", str(name))[-1], value

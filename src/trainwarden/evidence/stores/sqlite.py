@@ -20,7 +20,7 @@ from typing import Any
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_COPY = 4 << 30
-_BUSY = 2.0
+_BUSY = 0.5
 """Seconds to wait for a writer's lock."""
 _TRIES = 8
 _TICK = 20_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -117,10 +117,10 @@ def _loaded(encoded: Any) -> Any:
 def _seconds(time: Any) -> float:
     """Unix seconds of a time in ISO format, NaN where it is none."""
     try:
-        moment = datetime.fromisoformat(str(time).replace("Z", "+00:00"))
-    except ValueError:
+        # Old versions write the local time, without a zone.
+        return datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError, OSError):
         return math.nan
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _digest(row: tuple[Any, ...]) -> str:
