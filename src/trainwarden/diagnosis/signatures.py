@@ -40,6 +40,8 @@ class Signature:
     evidence_type: Any
     confidence: float
     tests: dict[str, list[str]]
+    error_class: str | None = None
+    """The coarse class of the error, where such a line tells one."""
 
     def matches(self, line: str) -> bool:
         """Whether the line is of this kind."""
@@ -89,6 +91,7 @@ def parse(data: list[dict[str, Any]]) -> tuple[Signature, ...]:
             evidence_type=entry["evidence_type"],
             confidence=entry["confidence"],
             tests=entry["tests"],
+            error_class=entry.get("error_class"),
         )
         for entry in data
     )
@@ -108,14 +111,31 @@ _FRAME = re.compile(r"\s*(?:\[?rank\s?\d+\]?:\s*)?File \"[^\"]{1,500}\", line \d
 """A frame of a traceback: its names are those of code, and code names faults it never had."""
 
 
+_PREFIX = re.compile(
+    r"(?:\[[^\]]{1,40}\]:?\s{0,4}|\([^)]{1,60}\)\s{0,4}"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,]{5,16}\S{0,6}\s{1,4}|(?:ERROR|CRITICAL|FATAL)\b\W{0,4}|\d{1,5}:\s{1,4}|\S{1,40}\s\|\s{0,4}){0,5}"
+)
+"""What launchers and loggers put before a line: rank, host, time, level."""
+
+
 def classify(line: str) -> Signature | None:
-    """The first signature that owns the line."""
+    """The first signature that owns the line, as it stands or without what stands before it."""
     if _FRAME.match(line):
         return None
-    return next((one for one in signatures() if one.matches(line)), None)
+    bare = bare_line(line)
+    return next(
+        (one for one in signatures() if one.matches(line) or (bare != line and one.matches(bare))),
+        None,
+    )
 
 
-def _lines(reading: Reading) -> Iterator[tuple[int, str, Any]]:
+def bare_line(line: str) -> str:
+    """The line without what launchers and loggers put before it."""
+    before = _PREFIX.match(line)
+    return line[before.end() :] if before else line
+
+
+def kept_lines(reading: Reading) -> Iterator[tuple[int, str, Any]]:
     """Every line kept of a reading, once, in order: (offset, text, its event or None)."""
     events = {event.offset: event for event in reading.events}
     texts: dict[int, tuple[str, Any]] = {o: (e.text, e) for o, e in events.items()}
@@ -162,7 +182,7 @@ def matches(view: View) -> list[Match]:
     """All lines that signatures own, in order of the logs and their offsets."""
     found = []
     for reading in view.readings:
-        for offset, text, event in _lines(reading):
+        for offset, text, event in kept_lines(reading):
             signature = classify(text)
             if signature is not None:
                 found.append(
