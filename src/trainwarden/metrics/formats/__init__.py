@@ -13,9 +13,13 @@ from trainwarden.metrics.formats.deepspeed import DeepSpeedChat
 from trainwarden.metrics.formats.dicts import PrintedDict
 from trainwarden.metrics.formats.dll import DLLogger
 from trainwarden.metrics.formats.espnet import ESPnet
+from trainwarden.metrics.formats.estimator import Estimator
 from trainwarden.metrics.formats.jsonl import JsonLines
 from trainwarden.metrics.formats.keras import Keras
+from trainwarden.metrics.formats.megatron import MegatronEval
 from trainwarden.metrics.formats.mllog import MLLog
+from trainwarden.metrics.formats.mmengine import MMEngine
+from trainwarden.metrics.formats.nemo import NeMo
 from trainwarden.metrics.formats.paddle import PaddleTensor
 from trainwarden.metrics.formats.pairs import Pairs
 from trainwarden.metrics.formats.rounds import Rounds
@@ -43,5 +47,6 @@ def builtin_formats() -> tuple[LineFormat, ...]:
             Boosting(),
             Table(),
         ),
-        *(Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box(), Block(), Pairs()),
+        *(Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box(), Block()),
+        *(NeMo(), Estimator(), MMEngine(), MegatronEval(), Pairs()),
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from trainwarden.metrics.formats import plans
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
 from trainwarden.metrics.formats.scan import scan
 from trainwarden.metrics.names import SCORES, canonical, is_setting
 from trainwarden.metrics.values import NUMBER, to_float
 
+Scanned = tuple[list[Pair], list[tuple[int, int]], list[str]]
+"""What `scan` finds."""
 MAX_REFUSED = 2000
 _DIGIT = re.compile(r"\d|(?i:nan|inf)")
 _NUMERAL = re.compile(r"(?<![A-Za-z_@\d])\d+")
@@ -20,10 +23,7 @@ _PHASE_EVAL = re.compile(
 )
 _PHASE_TRAIN = re.compile(r"(?:^|[\s\[(|_])(?:train|training)(?:$|[\s\])|:.,_])", re.IGNORECASE)
 _SUMMARY = re.compile(r"^(?:Summary|END epoch|Average over|Best|Final)\b|\btotal:\s*$")
-_STARS = re.compile(r"\s*\*\s+(?:Acc|Prec|Loss)|Saving dict for global step", re.IGNORECASE)
-_EVALUATED = re.compile(r"\s*(?:Epoch|Iter)\((?:val|test)\)")
-# Megatron: validation loss at the end of training for val data | lm loss value: 2.1E+00 |
-_VALIDATED = re.compile(r"\s*validation (?:loss|results) at [\w ]{1,80} \| \w")
+_STARS = re.compile(r"\s*\*\s+(?:Acc|Prec|Loss)", re.IGNORECASE)
 _RANKS = frozenset({"rank", "local_rank", "global_rank"})
 _SENTENCE = """
     the a an what who which was were been that this these those his her he she they it its you your
@@ -57,26 +57,6 @@ _HINTS = (
     *("rmse", "mae", "prec", "recall", "score", "throughput", "ips", "/sec", "ples/s", "ges/s"),
     *("it/s", "hellaswag", "mmlu", "dice", "iou", "learning rate"),
 )
-_TOTALS = re.compile(
-    r"(?:total (?:optimization |training |train )?(?:steps|iterations|updates)"
-    r"|max[_ ](?:steps|iters?|iterations|updates?)|num_training_steps|training steps)"
-    r"\s*(?:[:=]|is|\s)\s*\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
-    r"|--(?:max[_-](?:steps|iters)|train(?:ing)?[._-](?:steps|iters)|num[_-]train[_-]steps)[= ]"
-    r"(?P<flag>\d+)\b|, max: (?P<mmcv>\d+) iters\b",
-    re.IGNORECASE,
-)
-_EPOCHS = re.compile(
-    r"(?:^\s*|[-(,]\s?|`)(?:(?:num[_ -](?:train[_ -])?|max[_ -]|total[_ -])?epochs|max_epoch)"
-    r"\s*[:=]\s*(?P<n>\d+)\s*(?:[,)`]|$)"
-    r"|--(?:num[_-](?:train[_-])?|max[_-])?epochs[= ](?P<flag>\d+)\b"
-    r"|, max: (?P<mmcv>\d+) epochs\b",
-    re.IGNORECASE,
-)
-_HEAD = re.compile(
-    r"[\W_]*(?:(?:start(?:ing)?|begin(?:ning)?|training) )?(?:training )?epoch(?: number)?"
-    r"[\s:=\[#(]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]*",
-    re.IGNORECASE,
-)
 _TALK = re.compile(r"\bimproved from\b|\bdid not improve\b|^[\w.]*(?:Error|Exception): ")
 """Sentences with a measure: of Keras's ModelCheckpoint, of errors."""
 _MEAN = re.compile(rf"\s*\(\s*({NUMBER})\s*\)")
@@ -108,92 +88,94 @@ class Pairs:
             and 6 * len(_NUMERAL.findall(text, start)) < words
         ):
             # Prose: a metric line has few words to a number.
-            return self._planned(text, start, []) if "max_" in text else None
-        row = self._parse(text, start, memory)
-        if row is not None and row.kind == "metrics":
-            # Once there are step lines, a sentence with numbers is what a model wrote.
-            if not row.repeatable and "stepped" in memory:
-                return None
-            memory.setdefault("measured", True)
-            if (
-                "stepped" not in memory
-                and row.repeatable
-                and any(_is(pair, "step") for pair in row.pairs)
-            ):
-                memory["stepped"] = True
-        if row is None and not _TOTALS.search(text, start) and not _EPOCHS.search(text[start:]):
+            return plans.planned(self.name, text, start, []) if "max_" in text else None
+        row = self._parse(line, memory)
+        if row is not None and row.kind == "metrics" and not _remembered(row, memory):
+            return None
+        if row is None and not plans.tells(text, start):
             if len(self._refused) >= MAX_REFUSED:
                 self._refused.clear()
             self._refused.add(shape)
         return row
 
-    def _planned(self, text: str, start: int, pairs: list[Pair]) -> Row | None:
-        """How long the run will be, where the line says it and not where the run is."""
-        if found := _TOTALS.search(text, start):
-            total = to_float(found["n"] or found["flag"] or found["mmcv"])
-            if total > 1 and (found["flag"] or not any(_is(pair, "step") for pair in pairs)):
-                return Row(self.name, [Pair("total_steps", total)], kind="totals")
-        if (stated := _EPOCHS.search(text[start:])) and not any(
-            _is(pair, "step") or _is(pair, "epoch") for pair in pairs
-        ):
-            epochs = float(stated["n"] or stated["flag"] or stated["mmcv"])
-            if epochs > 0:
-                return Row(self.name, [Pair("total_epochs", epochs)], kind="totals")
-        return None
-
-    def _parse(self, text: str, start: int, memory: dict[str, object]) -> Row | None:
+    def _parse(self, line: Line, memory: dict[str, object]) -> Row | None:
+        text, start = line.text, line.start
         body = text[start:]
-        if len(body) < 120 and (head := _HEAD.fullmatch(body)):
-            place = [Pair("epoch", float(head["epoch"]))]
-            if head["total"]:
-                place.append(Pair("total_epochs", float(head["total"])))
-            return Row(self.name, place, kind="head")
+        if begun := plans.head(self.name, body):
+            return begun
         pairs, loose, residual = scan(text, start)
-        if planned := self._planned(text, start, pairs):
+        if planned := plans.planned(self.name, text, start, pairs):
             return planned
         if not pairs or _TALK.search(body):
             return None
-        pairs = _inner_counts(pairs)
-        if body.startswith("Loss for final step"):  # TensorFlow's Estimator
-            pairs = [pairs[0]._replace(name="loss"), *pairs[1:]]
-        if body.startswith("Training epoch ") and any(p.name == "global_step" for p in pairs):
-            # NeMo: Training epoch 0, iteration 9/999 | global_step: 9, of all there are to be
-            loose += [pair.span for pair in pairs if pair.span and pair.name == "epoch_step"]
-            pairs = [pair for pair in pairs if pair.name != "epoch_step"]
-            renamed = {"epoch_steps": "total_steps"}
-            pairs = [pair._replace(name=renamed.get(pair.name, pair.name)) for pair in pairs]
-        phase = phase_of(body, residual)
-        results = [(pair, *canonical(pair.name)) for pair in pairs]
-        results = [one for one in results if one[1].role == "result"]
-        told = [own for _pair, _meaning, own in results]
-        if phase == "eval" and any(told):
-            phase = None  # names that tell their own phase: the line holds several
-        elif phase is None and "eval" in told and "train" not in told:
-            others = {meaning.name for _pair, meaning, own in results if own is None}
-            first = told[0] == "eval" and " " in results[0][0].name.strip()
-            # val Loss: 0.5 Acc: 0.8, or epoch 3: perplexity: 20.5 eval_loss: 3.02
-            phase = "eval" if first or (others and others <= SCORES) else None
-        if _EVALUATED.match(body):
-            # Where the evaluation stands is not where the training does.
-            loose += [p.span for p in pairs if p.span and p.name != "epoch" and _position(p)]
-            pairs = [pair for pair in pairs if pair.name == "epoch" or not _position(pair)]
-        if (
-            not acceptable(pairs, residual, body)
-            and not (pairs and _EVALUATED.match(body))
-            and not (len(pairs) == 1 and _rate(body, memory) and _is(pairs[0], "learning_rate"))
-        ):
+        return _row(line, (pairs, loose, residual), memory, phase_of(body, residual), False)
+
+
+def measured(
+    line: Line,
+    scanned: Scanned,
+    memory: dict[str, object],
+    phase: Phase | None = None,
+    sure: bool = False,
+) -> Row | None:
+    """The row of a line, from what `scan` found on it, for a format that knows how it begins.
+
+    `phase` is what that tells; `sure` says that the line needs no look at what else stands there.
+    """
+    body = line.text[line.start :]
+    row = _row(line, scanned, memory, phase or phase_of(body, scanned[2]), sure)
+    return row if row is not None and _remembered(row, memory) else None
+
+
+def _row(
+    line: Line, scanned: Scanned, memory: dict[str, object], phase: Phase | None, sure: bool
+) -> Row | None:
+    body = line.text[line.start :]
+    pairs, loose, residual = scanned
+    pairs = _inner_counts(pairs)
+    phase = _told_by(pairs, phase)
+    if not sure and not acceptable(pairs, residual, body):
+        alone = len(pairs) == 1 and _is(pairs[0], "learning_rate")
+        if not alone or not _rate(body, memory):
             return None
-        if phase == "eval":
-            pairs, loose = _with_means(text, pairs, loose)
-        prose = not _VALIDATED.match(body) and (
-            any(word.lower() in _PROSE for word in residual)
-            or any(not _PROSE.isdisjoint(pair.name.lower().split(" ")[:-1]) for pair in pairs)
-        )
-        ranks = [pair for pair in pairs if pair.name.lower() in _RANKS]
-        pairs = [pair for pair in pairs if pair.name.lower() not in _RANKS]
-        row = Row(self.name, pairs, phase, loose=loose, repeatable=not prose)
-        row.rank = int(ranks[0].value) if ranks and ranks[0].value >= 0 else None
-        return row
+    if phase == "eval":
+        pairs, loose = _with_means(line.text, pairs, loose)
+    prose = not sure and (
+        any(word.lower() in _PROSE for word in residual)
+        or any(not _PROSE.isdisjoint(pair.name.lower().split(" ")[:-1]) for pair in pairs)
+    )
+    ranks = [pair for pair in pairs if pair.name.lower() in _RANKS]
+    pairs = [pair for pair in pairs if pair.name.lower() not in _RANKS]
+    row = Row(Pairs.name, pairs, phase, loose=loose, repeatable=not prose)
+    row.rank = int(ranks[0].value) if ranks and ranks[0].value >= 0 else None
+    return row
+
+
+def _told_by(pairs: list[Pair], phase: Phase | None) -> Phase | None:
+    """The phase of a line, of which its words say `phase`, as the names of its results tell it."""
+    results = [(pair, *canonical(pair.name)) for pair in pairs]
+    results = [one for one in results if one[1].role == "result"]
+    told = [own for _pair, _meaning, own in results]
+    if phase == "eval" and any(told):
+        return None  # names that tell their own phase: the line holds several
+    if phase is None and "eval" in told and "train" not in told:
+        others = {meaning.name for _pair, meaning, own in results if own is None}
+        first = told[0] == "eval" and " " in results[0][0].name.strip()
+        # val Loss: 0.5 Acc: 0.8, or epoch 3: perplexity: 20.5 eval_loss: 3.02
+        return "eval" if first or (others and others <= SCORES) else None
+    return phase
+
+
+def _remembered(row: Row, memory: dict[str, object]) -> bool:
+    """Note what kinds of lines the log has; whether the row is one that it may have."""
+    # Once there are step lines, a sentence with numbers is what a model wrote.
+    if not row.repeatable and "stepped" in memory:
+        return False
+    memory.setdefault("measured", True)
+    stepped = row.repeatable and any(_is(pair, "step") for pair in row.pairs)
+    if stepped and "stepped" not in memory:
+        memory["stepped"] = True
+    return True
 
 
 def _rate(body: str, memory: dict[str, object]) -> bool:
@@ -231,7 +213,8 @@ def _zeros(match: re.Match[str]) -> str:
     return "0" * (match.end() - match.start())
 
 
-def _position(pair: Pair) -> bool:
+def position(pair: Pair) -> bool:
+    """Whether a pair says where the line stands."""
     meaning = canonical(pair.name)[0]
     return meaning.known and meaning.role == "position"
 
@@ -245,9 +228,9 @@ def phase_of(body: str, residual: list[str]) -> Phase | None:
     if _SUMMARY.search(body.lstrip()):
         return "summary"
     words = " ".join(residual)
-    if _PHASE_EVAL.search(words) or _EVALUATED.match(body) or _STARS.match(body):
+    if _PHASE_EVAL.search(words) or _STARS.match(body):
         return "eval"
-    if _PHASE_TRAIN.search(words) or re.match(r"\s*(?:Epoch|Iter)\(train\)", body):
+    if _PHASE_TRAIN.search(words):
         return "train"
     return None
 
@@ -280,8 +263,6 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
         else:
             odd += is_setting(pair.name)
             others += 1
-    if known and _VALIDATED.match(body):
-        return True
     words = [word for word in residual if word.lower() not in _NEUTRAL]
     if stepped:
         if known + settings == 0 and others == 0:
