@@ -50,6 +50,11 @@ def limit(size: int) -> Iterator[None]:
         raise Broken(f"{size} bytes took {more >> 10} MiB of memory")
 
 
+def _unlimited(_size: int) -> contextlib.AbstractContextManager[None]:
+    """Instead of `limit`, while what is needed is imported."""
+    return contextlib.nullcontext()
+
+
 def _peak() -> int:
     """The largest resident size of this process so far, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -113,6 +118,7 @@ def seeds_of(target: Target, folders: list[Path]) -> list[bytes]:
 def blindly(target: Target, seeds: list[bytes], seconds: float, out: Path) -> int:
     """Mutate until the time is over; how many inputs broke the reader."""
     seed = time.time_ns()
+    target.check(target.seeds[0], _unlimited)
     words = words_of(target)
     noise, broken, count, end = random.Random(seed), 0, 0, time.monotonic() + seconds
     while time.monotonic() < end:
@@ -140,7 +146,7 @@ def guided(target: Target, seeds: list[bytes], seconds: float, out: Path) -> Non
     import atheris
 
     with atheris.instrument_imports(include=list(target.modules)):
-        target.check(target.seeds[0], limit)
+        target.check(target.seeds[0], _unlimited)
     corpus, words = out / "corpus", out / "words.dict"
     corpus.mkdir(parents=True, exist_ok=True)
     for seed in seeds:

@@ -335,6 +335,23 @@ def test_binary_is_noted() -> None:
     assert any("binary" in note for note in reading.notes)
 
 
+def test_a_hole_in_a_table_is_read_alike_however_it_was_cut() -> None:
+    """A crashed machine leaves zeros where rows should be."""
+    rows = [b"step,loss,acc\n", *(b"%d,0.5,0.25\n" % i for i in range(1, 40))]
+    rows[20] = b"20,0.5" + bytes(40) + b"1,0.25\n"
+    data = b"".join(rows)
+    readings = []
+    for pieces in ([data], [data[:150], data[150:300], data[300:]], rows):
+        for use_templates in (True, False):
+            reader = LogReader("log", use_templates=use_templates)
+            for piece in pieces:
+                reader.feed(piece)
+            reader.finish(complete=True)
+            readings.append(reader.reading)
+    assert readings[0].series["loss"].count == 38
+    assert all(reading == readings[0] for reading in readings)
+
+
 def test_epochs_that_restart_their_steps_count_on() -> None:
     text = "".join(
         f"Epoch [{e}][{i}/4] lr: 1e-3 loss: {9 - e - i / 10}\n"

@@ -137,7 +137,7 @@ class LogReader(LineByLine):
                 return
         self._suspicious = len(data.translate(None, _CONTROL)) < len(data)
         block = Block(data, self._offset, self._lines)
-        if not self.use_templates:
+        if not self.use_templates or self._suspicious:
             for index in range(len(block)):
                 self._one(block, index)
         else:
@@ -212,7 +212,7 @@ class LogReader(LineByLine):
             return False
         self._lines = block.line_number(index)
         offset = block.offset(index)
-        if self.use_templates and self._fast(text, offset):
+        if self.use_templates and not self._suspicious and self._fast(text, offset):
             return True
         self._line(text, offset)
         return False

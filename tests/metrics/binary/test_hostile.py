@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from support.run_files import chunked, field, item
+from support.run_files import chunked, events, field, item, scalar
+from trainwarden.metrics.binary.tfevents import EventReader
 from trainwarden.metrics.binary.wandb import WandbReader
 from trainwarden.metrics.readers import reader_from
 
@@ -19,3 +20,11 @@ def test_an_event_after_rows_without_a_step_is_told_alike_whenever_it_was_saved(
     again.feed(data[-60:])
     assert [event.step for event in whole.reading.events] == [0.0]
     assert again.reading == whole.reading
+
+
+def test_a_half_of_more_than_sixteen_bits_stops_nothing() -> None:
+    half = field(1, 19) + field(13, 1_787_648)
+    event = field(2, 1) + field(5, field(1, field(1, b"loss") + field(8, half)))
+    reader = EventReader("events.out.tfevents.1.host")
+    reader.feed(events([event, scalar("loss", 2)]))
+    assert reader.reading.last_step == 2

@@ -163,7 +163,7 @@ def _tensor(data: memoryview, begin: int, end: int) -> tuple[float, int, str] | 
     if listed is None:
         return None
     if dtype == _HALF:
-        return float(np.array(int(listed[0]), np.uint16).view(np.float16)), -1, ""
+        return float(np.array(int(listed[0]) & 0xFFFF, np.uint16).view(np.float16)), -1, ""
     if dtype == _BFLOAT16:
         return _bfloat16(int(listed[0])), -1, ""
     return listed
