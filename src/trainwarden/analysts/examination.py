@@ -15,8 +15,8 @@ from trainwarden.diagnosis.derived import derived_observations
 from trainwarden.evidence.base import Target, utc_now
 from trainwarden.evidence.collect import collect
 from trainwarden.evidence.config import training_facts
-from trainwarden.evidence.log_files import rank_of
 from trainwarden.evidence.logs import LogSource
+from trainwarden.evidence.ranks import rank_of
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure.criteria import derive
 from trainwarden.procedure.roles import Briefing
@@ -52,10 +52,14 @@ class Examination:
         for name in finding.observations:
             place = self.observations[name].place
             for reading in self.readings:
-                if place.file != reading.file or place.offset is None:
+                files = {reading.file, *(piece.file for piece in reading.pieces)}
+                if place.file not in files or place.offset is None:
                     continue
                 for event in reading.events:
-                    if event.offset == place.offset and event.rank is not None:
+                    if (
+                        reading.place(event.offset) == (place.file, place.offset)
+                        and event.rank is not None
+                    ):
                         return event.rank
                 return rank_of(Path(reading.file)) if len(self.readings) > 1 else None
         return None

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from trainwarden.evidence import excerpts
+from trainwarden.evidence.pieces import successors
 from trainwarden.records.observation import Observation
 from trainwarden.records.review import Reread
 
@@ -46,7 +47,13 @@ def reread(item: Observation) -> Reread | None:
         )
     place = item.place
     if item.stat in {"last", "first", "min", "max"} and place.file and place.offset is not None:
-        return _reread_line(item, Path(place.file), place.offset)
+        path = Path(place.file)
+        again = _reread_line(item, path, place.offset)
+        if again is None or again.agrees:
+            return again
+        # Its log may have been rotated since.
+        moved = (_reread_line(item, other, place.offset) for other in successors(path))
+        return next((found for found in moved if found and found.agrees), again)
     if item.quantity in {"process.alive", "process.state"} and place.pid is not None:
         return _reread_process(item, place.pid)
     if item.quantity == "disk.free" and item.subject:

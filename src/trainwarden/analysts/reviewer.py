@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainwarden.analysts.rereading import NUMBER, WINDOW, closest, line_at, reread
+from trainwarden.evidence.excerpts import text_at
 from trainwarden.procedure.duties import MACHINE_PREFIXES
 from trainwarden.procedure.grounding import Citable
 from trainwarden.procedure.seals import FRONT_MATTER, verify
@@ -236,10 +237,9 @@ def _course_agrees(assessment: Assessment, observations: dict[str, Observation])
     if assessment.status.value != "HEALTHY":
         return Check(name="course", passed=True, remark="only asked of HEALTHY")
     quantity = assessment.indicator.quantity
-    last = next(
-        (o for o in observations.values() if o.quantity == quantity and o.stat == "last"), None
-    )
-    ends = _two_ends(last) if last else None
+    found = {o.stat: o for o in reversed(observations.values()) if o.quantity == quantity}
+    last = found.get("last")
+    ends = _two_ends(last, found.get("first", last)) if last else None
     if ends is None:
         return Check(name="course", passed=True, remark=f"{quantity} has no label to search for")
     early, late = ends
@@ -248,7 +248,7 @@ def _course_agrees(assessment: Assessment, observations: dict[str, Observation])
     return Check(name="course", passed=improved, remark=remark)
 
 
-def _two_ends(last: Observation) -> tuple[float, float] | None:
+def _two_ends(last: Observation, first: Observation) -> tuple[float, float] | None:
     """Medians of a metric in the first and last `WINDOW` bytes, found by the label before it."""
     if last.place.file is None or last.place.offset is None:
         return None
@@ -260,11 +260,10 @@ def _two_ends(last: Observation) -> tuple[float, float] | None:
     search = re.compile(
         rb"(?<![\w/])" + re.escape(label) + rb"[\"'\s:=]{1,6}(" + NUMBER.pattern + rb")"
     )
+    end = last.place.offset + len(line or b"") + 1
     try:
-        with path.open("rb") as file:
-            head = file.read(WINDOW)
-            file.seek(max(0, last.place.offset + len(line or b"") + 1 - WINDOW))
-            tail = file.read(WINDOW)
+        head = text_at(Path(first.place.file or path), 0, WINDOW)
+        tail = text_at(path, max(0, end - WINDOW), WINDOW)
     except OSError:
         return None
     early, late = (

@@ -144,8 +144,9 @@ class View:
 
     def cite_event(self, reading: Reading, offset: int) -> tuple[str, ...]:
         """The observation made of that line, else one of its log."""
+        place = reading.place(offset)
         for seen in self.find("log.event"):
-            if seen.place.file == reading.file and seen.place.offset == offset:
+            if (seen.place.file, seen.place.offset) == place:
                 return (seen.id,)
         return self.cite_log()
 

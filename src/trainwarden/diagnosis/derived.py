@@ -76,6 +76,7 @@ def _observe(
     unit: str | None = None,
 ) -> Observation:
     step = int(at.step) if abs(at.step) < _WHOLE else None
+    file, offset = reading.place(at.offset)
     return Observation(
         quantity=series.name,
         stat=stat,
@@ -84,7 +85,10 @@ def _observe(
         step=step,
         source="log",
         trust=Trust.LOG,
-        place=Place(file=reading.file, offset=at.offset, api="derived"),
+        # It is worked out of the whole log, whichever of its files the point lies in.
+        place=Place(
+            file=reading.file, offset=offset if file == reading.file else None, api="derived"
+        ),
         text=text,
     )
 

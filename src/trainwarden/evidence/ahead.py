@@ -33,14 +33,14 @@ OWN, HELPERS = 1 << 20, 3 << 19
 """Sizes of blocks: the reader takes in what both found, so it looks at less."""
 
 
-def pays(stream: IO[bytes], start: int) -> bool:
+def pays(stream: io.BufferedIOBase, start: int) -> bool:
     """Whether so much of a file is to be read that a helper is worth its start."""
     if (os.cpu_count() or 1) < 2 or not isinstance(stream, io.BufferedReader):
         return False
     return os.fstat(stream.fileno()).st_size - start > LARGE
 
 
-def read_ahead(stream: IO[bytes], reader: LogReader, deadline: float | None) -> bool:
+def read_ahead(stream: io.BufferedIOBase, reader: LogReader, deadline: float | None) -> bool:
     """Feed a file from where it stands to its end; whether the end was reached."""
     blocks = _Blocks(stream)
     while not reader.plan().order()[0] and not reader.plan().formats and blocks.more:
@@ -73,7 +73,7 @@ def _over(deadline: float | None) -> bool:
 class _Blocks:
     """A stream by whole lines."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
         self.rest = b""
         """What has no end yet."""

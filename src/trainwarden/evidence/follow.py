@@ -1,31 +1,33 @@
-"""Follow a growing file from where it last stood, through rotation, truncation and replacement."""
+"""Follow a growing log from where it last stood, through rotation, truncation and replacement."""
 
 from __future__ import annotations
 
 import errno
-import gzip
 import hashlib
-import json
+import io
 import os
-import tempfile
 import time
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, cast
 
 from trainwarden.evidence import ahead, stores
+from trainwarden.evidence.packed import Unpacked, open_log
+from trainwarden.evidence.pieces import attempt_of, pieces_of
 from trainwarden.evidence.run_files import phase_of
 from trainwarden.metrics.formats import LineFormat
 from trainwarden.metrics.reader import LogReader
-from trainwarden.metrics.readers import HEAD, Reader, RunReader, reader_for, reader_from
-from trainwarden.metrics.reading import Reading
+from trainwarden.metrics.readers import HEAD, Reader, RunReader, reader_for
+from trainwarden.metrics.reading import Piece, Reading
 
 CHUNK = 1 << 20
 FINGERPRINT = 4096
-CACHE_VERSION = 2
-PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
+BEFORE = 256
+"""Bytes before the place where reading stood by which it is known again, as by the beginning."""
+MAX_HOLE = 1 << 34
+TRIES = 4
+"""A log that is rotated just now is looked at so often."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,24 @@ class Position:
     """Where reading stood: offset, the file it stood in, and how that file begins."""
 
     offset: int
+    """In the whole log, earlier pieces included."""
     inode: int
     device: int
     fingerprint: str
-    """SHA-256 of the first `fingerprint_length` bytes."""
+    """SHA-256 of the first `fingerprint_length` bytes of the file's text."""
+    fingerprint_length: int
+    before: str = ""
+    """SHA-256 of the bytes of the file before the place; empty where it is packed."""
+    packed: str = ""
+    """SHA-256 of size, first and last bytes of a packed file as it is."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A piece of the log that was read, and how it is known again."""
+
+    piece: Piece
+    fingerprint: str
     fingerprint_length: int
 
 
@@ -52,11 +68,63 @@ class Followed:
     """Whether the file had rested long enough for its last line to be taken as whole."""
     over: bool = False
     """Whether it had rested so long that nothing more is to be expected."""
+    kept: tuple[Kept, ...] = ()
+    """The files read, oldest first; the last one is that of the position."""
+    remarks: tuple[str, ...] = ()
+    """What is worth knowing of the files as they are now."""
+    problems: tuple[str, ...] = ()
+    """What of them could not be read."""
 
     def reading(self) -> Reading:
         """What was read, a last line without an end included."""
         self.reader.finish(complete=self.settled, over=self.over)
-        return self.reader.reading
+        reading = self.reader.reading
+        pieces = tuple(kept.piece for kept in self.kept)
+        plain = len(pieces) <= 1 and all(one == (reading.file, 0, 0) for one in pieces)
+        notes = [*reading.notes, *self.remarks]
+        return replace(reading, pieces=() if plain else pieces, notes=notes)
+
+
+@dataclass
+class _Source:
+    """A file of the log, opened."""
+
+    file: Path
+    stream: io.BufferedIOBase
+    status: os.stat_result
+    skipped: int = 0
+    head: bytes = b""
+
+    @property
+    def packed(self) -> bool:
+        return isinstance(self.stream, Unpacked)
+
+    def begins_as(self, kept: Kept | Position) -> bool:
+        """Whether it is that file, as far as its beginning tells."""
+        length = kept.fingerprint_length
+        known = _digest(self.head[:length]) == kept.fingerprint
+        return 0 < length <= len(self.head) and known
+
+    def holds(self, position: Position, local: int) -> bool:
+        """Whether it is the file that reading stood in, as far as can be told without unpacking."""
+        if not self.begins_as(position):
+            return False
+        if self.packed:
+            return True
+        return self.status.st_size >= self.skipped + local and (
+            not position.before or self.before(local) == position.before
+        )
+
+    def before(self, local: int) -> str:
+        """A digest of the bytes before a place in a file that is not packed."""
+        self.stream.seek(self.skipped + max(0, local - BEFORE))
+        return _digest(self.stream.read(min(local, BEFORE)))
+
+    def as_it_is(self) -> str:
+        """A digest of a packed file, of which the last bytes are a checksum."""
+        handle, size = self.stream.fileno(), self.status.st_size
+        ends = os.pread(handle, 64, 0) + os.pread(handle, 64, max(0, size - 64))
+        return _digest(b"%d " % size + ends)
 
 
 def follow(
@@ -64,156 +132,275 @@ def follow(
     cached: Followed | None = None,
     formats: Sequence[LineFormat] | None = None,
     deadline: float | None = None,
+    until: int | None = None,
 ) -> Followed:
-    """Read what is new in `path` since `cached`; all of it without one. Raises OSError.
+    """Read what is new in a log since `cached`; all of it without one. Raises OSError.
 
-    `deadline` is of `time.monotonic`. A file rotated away (packed with gzip or not) is read to
-    its end first where it is still there; one truncated or replaced by other content is read from
-    its beginning. What is done with the file while it is read does not matter: it is opened once.
+    `deadline` is of `time.monotonic`; `until` is the offset where reading ends. At first older
+    pieces of the log are read before it. A file rotated away since (packed or not) is read to its
+    end first where it is still there; one truncated or replaced by other content is read from
+    its beginning. What is done with the files while they are read does not matter: they are opened
+    once.
     """
     if stores.is_store(path):
         stored, whole = stores.follow(path, cached and cached.reader, deadline)
         return Followed(stored, Position(stored.position, 0, 0, "", 0), whole)
-    if path.suffix in PACKED:
-        raise OSError(errno.EINVAL, "a packed log: unpack it first", str(path))
-    with path.open("rb") as stream:
-        status = os.fstat(stream.fileno())
-        start = 0
-        head = stream.read(HEAD)
-        reader = reader_for(str(path), head, formats, phase_of(path))
-        if cached is not None and type(cached.reader) is type(reader):
-            known, position = cached.reader, cached.position
-            same_file = (status.st_ino, status.st_dev) == (position.inode, position.device)
-            if status.st_size >= position.offset and _begins_alike(stream, position):
-                reader, start = known, position.offset
-                if not same_file:
-                    reader.note("the file was replaced by a copy that goes on")
-            elif (earlier := _rotated(path, position)) is not None:
-                reader = known
-                with _open(earlier) as old:
-                    if not _read(old, reader, position.offset, deadline):
-                        return Followed(
-                            reader, replace(position, offset=reader.position), complete=False
-                        )
-                reader.next_file()
-                reader.note(f"rotated: {earlier.name} was read to its end, then the new file")
-            else:
-                kind = "truncated" if same_file else "replaced"
-                reader.note(f"the file was {kind}: it was read from its beginning")
-        complete = _read(stream, reader, start, deadline)
-        length = min(FINGERPRINT, stream.tell())
-        digest = _fingerprint(stream, length)
-    return Followed(
-        reader,
-        Position(reader.position, status.st_ino, status.st_dev, digest, length),
-        complete,
-    )
-
-
-def _fingerprint(stream: IO[bytes], length: int) -> str:
-    stream.seek(0)
-    return hashlib.sha256(stream.read(length)).hexdigest()
-
-
-def _begins_alike(stream: IO[bytes], position: Position) -> bool:
-    return _fingerprint(stream, position.fingerprint_length) == position.fingerprint
-
-
-def _open(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def _rotated(path: Path, position: Position) -> Path | None:
-    """The file that `path` was before it was rotated: renamed, copied, or packed."""
-    if position.fingerprint_length == 0:
-        return None
-    try:
-        siblings = sorted(path.parent.glob(f"{_escape(path.name)}?*"))
-    except OSError:
-        return None
-    for other in siblings[:200]:
-        try:
-            if not other.is_file() or (
-                other.suffix not in PACKED and other.stat().st_size < position.offset
-            ):
+    for tries_left in reversed(range(TRIES)):
+        with ExitStack() as opened:
+            sources, problems = _open_all(path, opened, deadline)
+            if tries_left and _moved(path, sources):
                 continue
-            with _open(other) as stream:
-                if _begins_alike(stream, position):
-                    return other
-        except (OSError, EOFError, zlib.error):
-            continue
+            return _Following(path, sources, formats, deadline, until, problems).from_(cached)
+    raise AssertionError("the last try is taken as it is")
+
+
+def _open_all(
+    path: Path, opened: ExitStack, deadline: float | None
+) -> tuple[list[_Source], list[str]]:
+    files = pieces_of(path) or [path]
+    sources: list[_Source] = []
+    problems: list[str] = []
+    for file in files:
+        try:
+            stream = opened.enter_context(open_log(file))
+            source = _Source(file, stream, os.fstat(stream.fileno()))
+            source.skipped, source.head = _begin(stream, deadline)
+            sources.append(source)
+        except OSError as error:
+            if file == files[-1] and not sources:
+                raise
+            if error.errno != errno.ENOENT:
+                problems.append(f"{file}: cannot be read: {error.strerror or error}")
+    return sources, problems
+
+
+def _moved(path: Path, sources: list[_Source]) -> bool:
+    """Whether the log was rotated while its files were opened."""
+    try:
+        return any(
+            (now := source.file.stat()).st_ino != source.status.st_ino
+            or now.st_dev != source.status.st_dev
+            for source in sources
+        ) or bool({source.file for source in sources} ^ set(pieces_of(path) or [path]))
+    except OSError:
+        return True
+
+
+def _begin(stream: io.BufferedIOBase, deadline: float | None) -> tuple[int, bytes]:
+    """Where a file's text begins, and its first bytes.
+
+    Who goes on to write where they stood leaves a hole where the file was truncated.
+    """
+    head = stream.read(FINGERPRINT)
+    skipped = 0
+    if head.startswith(b"\0"):
+        if not isinstance(stream, Unpacked) and hasattr(os, "SEEK_DATA"):
+            try:
+                stream.seek(os.lseek(stream.fileno(), 0, os.SEEK_DATA))
+            except OSError:  # a hole alone
+                stream.seek(0, io.SEEK_END)
+        else:
+            stream.seek(0)
+        skipped = stream.tell()
+        while (data := stream.read(CHUNK)) and skipped < MAX_HOLE and not _late(deadline):
+            text = data.lstrip(b"\0")
+            skipped += len(data) - len(text)
+            if text:
+                break
+        stream.seek(skipped)
+        head = stream.read(FINGERPRINT)
+    stream.seek(skipped)
+    return skipped, head
+
+
+@dataclass
+class _Following:
+    """One look at a log whose files are open."""
+
+    path: Path
+    sources: list[_Source]
+    formats: Sequence[LineFormat] | None
+    deadline: float | None
+    until: int | None
+    problems: list[str]
+    remarks: list[str] = field(default_factory=list)
+
+    def from_(self, cached: Followed | None) -> Followed:
+        """Read on from where an earlier look ended."""
+        filled = [source for source in self.sources if source.head] or self.sources[-1:]
+        fresh = self._reader(filled[0].head)
+        if not isinstance(fresh, LogReader):
+            # A binary file is by itself.
+            filled = self.sources[-1:]
+        if cached is None or not isinstance(cached.reader, type(fresh)):
+            return self._read(fresh, filled, 0, [])
+        reader, kept = cached.reader, list(cached.kept)
+        position = cached.position
+        local = position.offset - (kept[-1].piece.begin if kept else 0)
+        at = _found(filled, position, local)
+        if at is None:
+            return self._anew(fresh, filled, cached)
+        source = filled[at]
+        earlier = _located(kept[:-1], filled[:at])
+        newest = source is filled[-1]
+        packed = source.as_it_is() if source.packed else ""
+        if newest and cached.complete and packed and packed == position.packed:
+            kept = [*earlier, _kept(source, position.offset - local)]
+            return replace(cached, kept=tuple(kept))
+        moved = (source.status.st_ino, source.status.st_dev) != (position.inode, position.device)
+        if newest and source.file == self.path and moved and not source.packed:
+            reader.note("the file was replaced by a copy that goes on")
+        return self._read(reader, filled[at:], local, earlier, rotated=True)
+
+    def _anew(self, fresh: RunReader, filled: list[_Source], cached: Followed) -> Followed:
+        """The file is another one now: go on where it plainly continues, else begin again."""
+        position, known = cached.position, cached.reader
+        if isinstance(known, LogReader) and len(filled) > 1 and _goes_on(known, filled[0].head):
+            known.note("a part of the log between was rotated away before it was read")
+            gone = [replace(one, piece=one.piece._replace(file="")) for one in cached.kept]
+            known.next_file()
+            return self._read(known, filled, 0, gone)
+        inodes = {(source.status.st_ino, source.status.st_dev) for source in filled}
+        same = (position.inode, position.device) in inodes
+        kind = "truncated" if same else "replaced"
+        fresh.note(f"the file was {kind}: it was read from its beginning")
+        return self._read(fresh, filled, 0, [])
+
+    def _reader(self, head: bytes) -> RunReader:
+        return reader_for(str(self.path), head[:HEAD], self.formats, phase_of(self.path))
+
+    def _read(
+        self,
+        reader: RunReader,
+        sources: list[_Source],
+        local: int,
+        earlier: list[Kept],
+        rotated: bool = False,
+    ) -> Followed:
+        """Feed the files to the reader, the first one from `local` on."""
+        kept, complete = list(earlier), True
+        begin = reader.position - local
+        for index, source in enumerate(sources):
+            if index and isinstance(reader, LogReader):
+                before = sources[index - 1].file
+                process = attempt_of(before) == attempt_of(source.file)
+                reader.next_file(source.head if process else b"")
+                if rotated:
+                    reader.note(f"rotated: {before.name} was read to its end, then the new file")
+                begin, local = reader.position, 0
+            kept.append(_kept(source, begin))
+            complete = self._feed(source, reader, local)
+            if not complete or (self.until is not None and reader.position >= self.until):
+                sources = sources[: index + 1]
+                break
+        if len(sources) > 1 and not rotated:
+            names = ", ".join(_name(source, self.path) for source in sources[:-1][-3:])
+            self.remarks.append(f"read together with {len(sources) - 1} older: {names}")
+        last = sources[-1]
+        local = reader.position - kept[-1].piece.begin
+        position = Position(
+            reader.position,
+            last.status.st_ino,
+            last.status.st_dev,
+            kept[-1].fingerprint,
+            kept[-1].fingerprint_length,
+            before="" if last.packed else last.before(local),
+            packed=last.as_it_is() if last.packed else "",
+        )
+        return Followed(
+            reader,
+            position,
+            complete,
+            kept=tuple(kept),
+            remarks=tuple(self.remarks),
+            problems=tuple(self.problems),
+        )
+
+    def _feed(self, source: _Source, reader: RunReader, local: int) -> bool:
+        """Feed a file from a place in its text to its end; whether the end was reached."""
+        stream, start = source.stream, source.skipped + local
+        if isinstance(stream, Unpacked):
+            stream.seek(0)
+            while (left := start - stream.tell()) > 0 and stream.read(min(CHUNK, left)):
+                if _late(self.deadline):
+                    return False
+        else:
+            stream.seek(start)
+            far = isinstance(stream, io.BufferedReader) and ahead.pays(stream, start)
+            if far and self.until is None and isinstance(reader, LogReader):
+                return ahead.read_ahead(stream, reader, self.deadline)
+        while data := stream.read(self._most(reader)):
+            reader.feed(data)
+            if _late(self.deadline):
+                return False
+        if isinstance(stream, Unpacked):
+            name = source.file.name
+            if stream.cut:
+                self.remarks.append(f"{name} ends within packed data: read as far as it goes")
+            if stream.damage:
+                self.problems.append(
+                    f"{source.file}: damaged ({stream.damage}): read as far as it could be unpacked"
+                )
+        return True
+
+    def _most(self, reader: RunReader) -> int:
+        return CHUNK if self.until is None else max(0, min(CHUNK, self.until - reader.position))
+
+
+def _late(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() > deadline
+
+
+def _name(source: _Source, path: Path) -> str:
+    try:
+        return str(source.file.relative_to(path.parent))
+    except ValueError:  # of an earlier attempt
+        return "/".join(source.file.parts[-3:])
+
+
+def _found(sources: list[_Source], position: Position, local: int) -> int | None:
+    """Which of the files is the one that reading stood in; the newest of those it may be."""
+    ways: tuple[Callable[[_Source], bool], ...] = (
+        lambda source: not source.packed,
+        lambda source: source.packed,
+    )
+    for fits in ways:
+        for index in reversed(range(len(sources))):
+            if fits(sources[index]) and sources[index].holds(position, local):
+                return index
+    if len(sources) == 1 and position.fingerprint_length == 0 == position.offset:
+        return 0  # it was empty so far
     return None
 
 
-def _escape(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+def _located(known: list[Kept], sources: list[_Source]) -> list[Kept]:
+    """Pieces read earlier, with the names that their files have now."""
+    found: list[Kept] = []
+    left = list(sources)
+    for one in reversed(known):
+        file = ""
+        for index in reversed(range(len(left))):
+            if left[index].begins_as(one):
+                file = str(left[index].file)
+                del left[index:]
+                break
+        found.append(replace(one, piece=one.piece._replace(file=file)))
+    return found[::-1]
 
 
-def _read(stream: IO[bytes], reader: RunReader, start: int, deadline: float | None) -> bool:
-    """Feed a file from `start` to its end; whether the end was reached."""
-    stream.seek(start)
-    if isinstance(reader, LogReader) and ahead.pays(stream, start):
-        return ahead.read_ahead(stream, reader, deadline)
-    while data := stream.read(CHUNK):
-        reader.feed(data)
-        if deadline is not None and time.monotonic() > deadline:
-            return False
-    return True
+def _kept(source: _Source, begin: int) -> Kept:
+    piece = Piece(str(source.file), begin, source.skipped)
+    return Kept(piece, _digest(source.head), len(source.head))
 
 
-# The cache ---------------------------------------------------------------------------------------
+def _goes_on(reader: LogReader, head: bytes) -> bool:
+    """Whether a file begins past the steps that were read."""
+    fresh = LogReader(reader.file, reader.formats)
+    fresh.feed(head)
+    steps = [one.first.step for one in fresh.reading.series.values() if one.first]
+    last = reader.reading.last_step
+    return last is not None and bool(steps) and min(steps) > last
 
 
-def cache_file(cache_dir: Path, job: str, path: Path) -> Path:
-    """Where the reading of one log of a job is kept."""
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-    return cache_dir / f"{job}.{digest}.reading.json"
-
-
-def save(file: Path, followed: Followed) -> None:
-    """Write a reading atomically. Raises OSError."""
-    data = {
-        "version": CACHE_VERSION,
-        "position": vars(followed.position),
-        "settled": followed.settled,
-        "over": followed.over,
-        "reader": followed.reader.to_state(),
-    }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(data, stream, separators=(",", ":"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def load(file: Path, formats: Sequence[LineFormat] | None = None) -> Followed | None:
-    """What `save` wrote, or None where there is nothing. Raises ValueError where it is damaged."""
-    try:
-        data: dict[str, Any] = json.loads(file.read_bytes())
-        if data["version"] != CACHE_VERSION:
-            raise ValueError(f"reading cache of version {data['version']!r}")
-        return Followed(
-            reader_from(data["reader"], formats),
-            Position(**data["position"]),
-            settled=bool(data["settled"]),
-            over=bool(data.get("over")),
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"{file}: {type(error).__name__}: {error}") from error
-
-
-def set_aside(file: Path) -> None:
-    """Keep a damaged cache beside its name, out of the way."""
-    try:
-        file.replace(file.with_suffix(f".corrupt-{int(time.time())}"))
-    except OSError:
-        return
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

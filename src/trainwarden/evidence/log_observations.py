@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from trainwarden.evidence.base import Target
-from trainwarden.evidence.excerpts import line_at
+from trainwarden.evidence.excerpts import line_at, numbered
 from trainwarden.evidence.log_files import modified
+from trainwarden.evidence.packed import LONGEST_MAGIC, packing
 from trainwarden.evidence.run_files import BINARY
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Event, Reading
@@ -35,43 +36,52 @@ _IMPORTANT = ("exception", "killed", "signal", "exit_code", "interrupted", "erro
 
 
 class _Excerpts:
-    """Lines of one file by their offset: text and, where cheap, number."""
+    """Lines of a log's files by their offsets there: text and, where cheap, number."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        self._path, self._reading = path, reading
-        self._known: dict[int, tuple[int | None, str | None]] = {}
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: dict[tuple[str, int], tuple[int | None, str | None]] = {}
 
-    def at(self, offset: int) -> tuple[int | None, str | None]:
-        if offset not in self._known:
-            self._known[offset] = self._look(offset)
-        return self._known[offset]
-
-    def _look(self, offset: int) -> tuple[int | None, str | None]:
-        if offset < 0:
+    def at(self, file: str, offset: int | None) -> tuple[int | None, str | None]:
+        if offset is None:
             return None, None
-        reach = 4 << 20
+        if (file, offset) not in self._known:
+            self._look(file, offset)
+        return self._known.setdefault((file, offset), (None, None))
+
+    def _look(self, file: str, offset: int) -> None:
+        reading = self._reading
         try:
-            line = line_at(self._path, offset)
-            if self._reading.format in BINARY | STORED:
-                return None, clean(line.decode("utf-8", "replace"))
-            with self._path.open("rb") as stream:
-                number = None
-                if offset < reach:
-                    stream.seek(0)
-                    number = stream.read(offset).count(b"\n") + 1
-                elif self._reading.bytes - offset < reach:
-                    stream.seek(offset)
-                    after = stream.read(self._reading.bytes - offset).count(b"\n")
-                    number = self._reading.lines - after + 1
+            if reading.format in BINARY | STORED:
+                line = line_at(Path(file), offset)
+                self._known[file, offset] = None, clean(line.decode("utf-8", "replace"))
+                return
+            end = None if reading.pieces else (reading.bytes, reading.lines)
+            wanted = [offset]
+            if reading.pieces and self._is_packed(file):
+                wanted += [at for name, at in self._places() if name == file and at is not None]
+            for at, number, line in numbered(Path(file), wanted, end):
+                text = clean(line[:2000].decode("utf-8", "replace"))
+                self._known[file, at] = number, text
         except OSError:
-            return None, None
-        return number, clean(line[:2000].decode("utf-8", "replace"))
+            return
+
+    def _is_packed(self, file: str) -> bool:
+        with Path(file).open("rb") as stream:
+            return packing(stream.read(LONGEST_MAGIC)) is not None
+
+    def _places(self) -> Iterator[tuple[str, int | None]]:
+        """All places that may be asked for."""
+        for series in self._reading.series.values():
+            for slot in _SLOTS.values():
+                if (point := getattr(series, slot)) is not None:
+                    yield self._reading.place(point.offset)
 
 
 def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Observation]:
     """What a reading shows, each with its exact place; `main` is the job's main log."""
     subject = None if main else path.name
-    excerpts = {str(path): _Excerpts(path, reading)}
+    excerpts = _Excerpts(reading)
     found: list[Observation] = []
 
     def add(quantity: str, value: Scalar, **more: Any) -> None:
@@ -93,8 +103,8 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         age = target.now().timestamp() - changed
         written = datetime.fromtimestamp(changed, timezone.utc)
         add("log.age", round(max(age, 0.0), 3), unit="s", time=written)
-    last_offset = reading.tail[-1][0] if reading.tail else None
-    add("log.ended", reading.ended, place=Place(file=str(path), offset=last_offset))
+    file, at = reading.place(reading.tail[-1][0] if reading.tail else -1)
+    add("log.ended", reading.ended, place=Place(file=file, offset=at))
     add("log.runs", reading.runs)
     if (interval := _interval(reading)) is not None:
         add("log.interval", interval, unit="s", stat="median")
@@ -104,9 +114,9 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         if s.last is not None and s.origins.get("last", str(path)) == str(path)
     ]
     if reading.last_step is not None:
-        offset = max((point.offset for point in last_points), default=-1)
-        line, text = excerpts[str(path)].at(offset)
-        place = Place(file=str(path), offset=offset if offset >= 0 else None, line=line)
+        file, at = reading.place(max((point.offset for point in last_points), default=-1))
+        line, text = excerpts.at(file, at)
+        place = Place(file=file, offset=at, line=line)
         add("step", reading.last_step, step=reading.last_step, place=place, text=text)
     for series in _chosen(reading.series)[: None if main else MAX_BESIDE]:
         stats: list[tuple[str, Point | None]] = [("last", series.last)]
@@ -119,10 +129,9 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         for stat, point in stats:
             if point is None or (stat != "last" and series.count < 2):
                 continue
-            file = series.origins.get(_SLOTS[stat], str(path))
-            if file not in excerpts:
-                excerpts[file] = _Excerpts(Path(file), reading)
-            line, text = excerpts[file].at(point.offset)
+            file, at = reading.place(point.offset)
+            file = series.origins.get(_SLOTS[stat], file)
+            line, text = excerpts.at(file, at)
             add(
                 series.name,
                 point.value,
@@ -131,7 +140,7 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
                 step=int(point.step) if math.isfinite(point.step) else None,
                 place=Place(
                     file=file,
-                    offset=point.offset if point.offset >= 0 else None,
+                    offset=at,
                     line=line,
                     api=None if series.original == series.name else clean(series.original, 80),
                 ),
@@ -141,15 +150,17 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         when = None
         if event.time is not None and 0 < event.time < 4e9:
             when = datetime.fromtimestamp(event.time, timezone.utc)
+        file, at = reading.place(event.offset)
         add(
             "log.event",
             event.kind,
             step=int(event.step) if event.step is not None else None,
             time=when,
             place=Place(
-                file=str(path),
-                offset=event.offset if event.offset >= 0 else None,
-                line=event.line,
+                file=file,
+                offset=at,
+                # Lines are counted from the log's beginning.
+                line=event.line if at == event.offset else None,
             ),
             text=clean(event.text),
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainwarden import plugins
-from trainwarden.evidence import follow as following
+from trainwarden.evidence import reading_cache as cache
 from trainwarden.evidence import stores
-from trainwarden.evidence.log_files import expand, modified, rank_of
-from trainwarden.evidence.run_files import companions, joined, newest_run, phase_of
+from trainwarden.evidence.follow import Followed, follow
+from trainwarden.evidence.log_files import expand, modified
+from trainwarden.evidence.pieces import pieces_of
+from trainwarden.evidence.ranks import process_of
+from trainwarden.evidence.run_files import companions, joined, newest_run
 from trainwarden.metrics.formats import LineFormat, builtin_formats
-from trainwarden.metrics.readers import HEAD, reader_for
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.job import Job
 
@@ -34,7 +37,7 @@ def read_log(path: Path) -> Reading:
             raise IsADirectoryError(f"{path} is a folder")
         found = joined([(file, read_log(file)) for file in files])
         return main_first([reading for _, reading in found])[0]
-    followed = following.follow(path, None, formats())
+    followed = follow(path, None, formats())
     followed.settled = followed.over = time.time() - modified(path) > 5.0
     return followed.reading()
 
@@ -46,18 +49,13 @@ def read_as_far(path: Path, ends: Mapping[str, int]) -> Reading:
     """
     if stores.is_store(path):
         return stores.follow(path, None, until=ends.get(str(path)))[0].reading
+    log = next((Path(name) for name in ends if path in pieces_of(Path(name))), path)
     found = []
-    for name in companions(path, ends):
-        file, end = Path(name), ends.get(name)
-        with file.open("rb") as stream:
-            reader = reader_for(name, stream.read(HEAD), formats(), phase_of(file))
-            stream.seek(0)
-            left = file.stat().st_size if end is None else end
-            while left > 0 and (data := stream.read(min(following.CHUNK, left))):
-                reader.feed(data)
-                left -= len(data)
-        reader.finish()
-        found.append((file, reader.reading))
+    for name in companions(log, ends):
+        followed = follow(Path(name), None, formats(), until=ends.get(name))
+        if followed.position.offset < ends.get(name, 0):
+            raise OSError(errno.ENODATA, "a part of it is gone", name)
+        found.append((Path(name), followed.reading()))
     return joined(found)[0][1]
 
 
@@ -78,24 +76,22 @@ def positions(
     }
 
 
-def _cached(
-    cache_dir: Path, job: Job | str, logs: Iterable[Path] | None
-) -> list[following.Followed]:
+def _cached(cache_dir: Path, job: Job | str, logs: Iterable[Path] | None) -> list[Followed]:
     name = job if isinstance(job, str) else job.id
     if logs is None:
         logs = [Path(log) for log in job.logs] if isinstance(job, Job) else []
-    found: list[following.Followed] = []
+    found: list[Followed] = []
     for path in logs:
-        one = following.cache_file(cache_dir, name, path)
+        one = cache.cache_file(cache_dir, name, path)
         # A folder or a pattern: its files each have their own cache.
         files = (
             [one]
             if one.exists()
-            else [following.cache_file(cache_dir, name, inner) for inner in expand([path])]
+            else [cache.cache_file(cache_dir, name, inner) for inner in expand([path])]
         )
         for file in files:
             try:
-                cached = following.load(file, formats())
+                cached = cache.load(file, formats())
             except ValueError:
                 continue
             if cached is not None:
@@ -109,8 +105,9 @@ def main_first(readings: Sequence[Reading]) -> list[Reading]:
     def weight(reading: Reading) -> tuple[bool, bool, int, int, int]:
         loss = reading.series.get("loss")
         points = sum(series.count for series in reading.series.values())
-        rank = rank_of(Path(reading.file))
+        process = process_of(Path(reading.file))
+        rank = process.rank if process else 0
         # Ranks print the same, one of them a line further than another.
-        return (loss is not None, points > 0, -(rank or 0), loss.count if loss else 0, points)
+        return (loss is not None, points > 0, -rank, loss.count if loss else 0, points)
 
     return sorted(readings, key=weight, reverse=True)

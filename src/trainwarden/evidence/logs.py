@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-import zlib
 from pathlib import Path
 from typing import ClassVar
 
 from trainwarden import plugins
-from trainwarden.evidence import follow as following
+from trainwarden.evidence import reading_cache as cache
 from trainwarden.evidence import stores
 from trainwarden.evidence.base import Target, absent
 from trainwarden.evidence.config import training_facts
+from trainwarden.evidence.follow import Followed, follow
 from trainwarden.evidence.log_files import expand, modified
 from trainwarden.evidence.log_observations import SOURCE, observe
 from trainwarden.evidence.log_readings import formats, main_first
@@ -48,8 +48,8 @@ class LogSource:
             problems.append(f"no log file in {', '.join(map(str, target.logs))}")
         deadline = begun + self.timeout * 0.8
         for path in files:
-            problem, reading = self._one(path, target, deadline)
-            problems += [problem] if problem else []
+            found, reading = self._one(path, target, deadline)
+            problems += found
             if reading is not None:
                 read.append((path, reading))
                 remarks += [f"{path.name}: {note}" for note in reading.notes]
@@ -76,33 +76,34 @@ class LogSource:
             observations=tuple(observations),
         )
 
-    def _one(self, path: Path, target: Target, deadline: float) -> tuple[str, Reading | None]:
-        problem = ""
-        cached: following.Followed | None = None
+    def _one(self, path: Path, target: Target, deadline: float) -> tuple[list[str], Reading | None]:
+        problems: list[str] = []
+        cached: Followed | None = None
         file: Path | None = None
         if target.cache_dir is not None:
-            file = following.cache_file(target.cache_dir, target.job.id, path)
+            file = cache.cache_file(target.cache_dir, target.job.id, path)
             try:
-                cached = following.load(file, formats())
+                cached = cache.load(file, formats())
             except ValueError as error:
-                following.set_aside(file)
-                problem = f"reading cache was damaged and set aside, the log is read anew ({error})"
+                cache.set_aside(file)
+                problems.append(
+                    f"reading cache was damaged and set aside, the log is read anew ({error})"
+                )
         try:
             if path.exists() and not path.is_file() and not path.is_dir():
-                return f"{path}: not a regular file", None
-            followed = following.follow(path, cached, formats(), deadline)
+                return [f"{path}: not a regular file"], None
+            followed = follow(path, cached, formats(), deadline)
         except FileNotFoundError:
-            return f"{path}: no such file", None
+            return [f"{path}: no such file"], None
         except PermissionError:
-            return f"{path}: may not be read: permission denied", None
+            return [f"{path}: may not be read: permission denied"], None
         except IsADirectoryError:
-            return f"{path}: a folder without log files", None
+            return [f"{path}: a folder without log files"], None
         except OSError as error:
-            return f"{path}: cannot be read: {error.strerror or error}", None
-        except (EOFError, zlib.error) as error:
-            return f"{path}: what it was rotated to cannot be unpacked: {error}", None
+            return [f"{path}: cannot be read: {error.strerror or error}"], None
+        problems += followed.problems
         if not followed.complete:
-            problem = (
+            problems.append(
                 f"{path}: time ran out at byte {followed.position.offset}; the rest is read next"
             )
         age = target.now().timestamp() - modified(path)
@@ -110,8 +111,8 @@ class LogSource:
         followed.over = age > OVER_SECONDS and target.live
         if file is not None:
             try:
-                following.save(file, followed)
+                cache.save(file, followed)
             except OSError as error:
-                problem = f"{file}: reading cache not written: {error.strerror or error}"
+                problems.append(f"{file}: reading cache not written: {error.strerror or error}")
         facts = training_facts(target.config)
-        return problem, followed.reading().stretched(facts.log_every, planned_steps(facts))
+        return problems, followed.reading().stretched(facts.log_every, planned_steps(facts))

@@ -11,6 +11,7 @@ from trainwarden.metrics.cadence import cadence
 from trainwarden.metrics.ending import CHANCE, by_chance
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import FEWEST
+from trainwarden.metrics.lines import strip
 from trainwarden.metrics.linewise import LINE_CAP, LineByLine, readable
 from trainwarden.metrics.merge import Merge, Part
 from trainwarden.metrics.reading import Ending, Reading
@@ -23,6 +24,19 @@ SELF_CLOSING = frozenset({"hf-dict"})
 """Formats that print a summary where the run ends as it should."""
 STREAK = 8
 """So many lines of shapes that were learnt just now, and the rest of a block is looked at again."""
+
+
+def _without_last_number(text: str) -> str:
+    """The text of a line that may be cut short, without a number at its end."""
+    if _LAST_NUMBER.search(text):
+        text = re.sub(r"[^\s,;|:=\t]*\Z", "", text)
+        text = text[:-1] if text.endswith(",") else text
+    return text
+
+
+def _shape(line: str) -> str:
+    """How a line begins, whatever the digits."""
+    return re.sub(r"\d", "0", line[:8])
 
 
 class LogReader(LineByLine):
@@ -85,25 +99,37 @@ class LogReader(LineByLine):
         if self._held and not self._skipping:
             text = self._held.decode("latin-1")
             other._journal.lines([text], other._offset + len(text) + 1)
-            if not complete and _LAST_NUMBER.search(text):
-                text = re.sub(r"[^\s,;|:=\t]*\Z", "", text)
-                text = text[:-1] if text.endswith(",") else text
+            if not complete:
+                text = _without_last_number(text)
             other._line(text, other._offset)
         other._held = self._held
         other._recorder.close()
         self._snapshot = other
 
-    def next_file(self) -> None:
-        """Go on in another file (after rotation): the earlier one has ended where it ended."""
+    def next_file(self, head: bytes = b"") -> None:
+        """Go on in the log's next file.
+
+        A last line without an end is whole where a process ended there, which is taken so where
+        no `head` of the next file is given; else it goes on there, unless that begins as lines do.
+        """
         self._snapshot = None
-        if self._held and not self._skipping:
+        if self._held and not self._skipping and self._begins_a_line(head):
+            text = self._held.decode("latin-1")
             self._suspicious = True
-            self._line(self._held.decode("latin-1"), self._offset)
-        self._held, self._skipping = b"", False
-        self._offset = self._lines = 0
+            self._journal.lines([text], self._offset + len(text) + 1)
+            self._line(_without_last_number(text), self._offset)
+            self._offset += len(self._held)
+            self._held = b""
         self._memory.pop("json", None)
-        self._recorder.tracker.columns.forget_offsets()
-        self._journal.forget_offsets()
+
+    def _begins_a_line(self, head: bytes) -> bool:
+        if not head or head[:1] in b"\r\n":
+            return not head
+        first = re.split(r"[\r\n]", head.decode("latin-1"), maxsplit=1)[0]
+        begins = _shape(first)
+        return strip(first).time is not None or any(
+            _shape(line) == begins for _, line in self._journal.tail
+        )
 
     @property
     def reading(self) -> Reading:

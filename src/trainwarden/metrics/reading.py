@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainwarden.metrics.series import Series
 from trainwarden.records.facts import TrainingFacts, planned_steps
@@ -31,9 +31,23 @@ class Event:
     rank: int | None = None
 
 
+class Piece(NamedTuple):
+    """One of the files that a log lies in."""
+
+    file: str
+    """Where it lies now; empty where it is gone."""
+    begin: int
+    """Where it begins in the whole log, in bytes of text."""
+    skipped: int = 0
+    """Bytes at its own beginning that are no text: the hole that truncation leaves."""
+
+
 @dataclass
 class Reading:
-    """One log file (or the files of one run) read so far. Bounded in memory."""
+    """One log (or the files of one run) read so far. Bounded in memory.
+
+    Offsets are those in the log's text: of all its pieces, unpacked, one after another.
+    """
 
     file: str
     format: str = "unknown"
@@ -61,6 +75,23 @@ class Reading:
     """Where the file says so: the step from which on what earlier files tell holds no more."""
     config: dict[str, Any] = field(default_factory=dict)
     """The run's settings, where the file holds them. Raw: clean it before it is shown."""
+
+    pieces: tuple[Piece, ...] = ()
+    """Of a log that lies in other files than its own, rotated or packed ones: these, in order."""
+
+    def place(self, offset: int) -> tuple[str, int | None]:
+        """The file that an offset of the log lies in, and the offset in that file's text.
+
+        None where it lies nowhere any more.
+        """
+        if offset < 0:
+            return self.file, None
+        for piece in reversed(self.pieces):
+            if offset >= piece.begin:
+                if not piece.file:
+                    return self.file, None
+                return piece.file, offset - piece.begin + piece.skipped
+        return self.file, None if self.pieces else offset
 
     def stretched(self, log_every: int | None, total: int | None) -> Reading:
         """With steps of the run instead of counted lines, where the run logs every so many steps.

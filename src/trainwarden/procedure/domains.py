@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainwarden.evidence.config_facts import flatten
-from trainwarden.evidence.log_files import rank_of
+from trainwarden.evidence.ranks import rank_of
 from trainwarden.records.facts import TrainingFacts
 from trainwarden.records.hostile import clean
 from trainwarden.records.observation import Observation
