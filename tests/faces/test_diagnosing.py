@@ -43,7 +43,7 @@ def test_a_sound_log_is_healthy(tmp_path: Path) -> None:
 def test_the_initiating_failure_comes_first_with_its_line(tmp_path: Path) -> None:
     code, told = data_of(written(tmp_path, "train.log", SOUND[:2000] + "\n" + OUT_OF_MEMORY))
     first = told["findings"][0]
-    assert (code, told["status"]) == (30, "CRITICAL")
+    assert (code, told["status"], told["error_class"]) == (30, "CRITICAL", "cuda_oom")
     assert (first["kind"], first["role"], first["severity"]) == (
         "cuda_oom",
         "initiating",

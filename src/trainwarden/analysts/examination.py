@@ -12,6 +12,7 @@ from trainwarden.analysts.rules.assess import assess
 from trainwarden.analysts.rules.words import choose_indicator
 from trainwarden.diagnosis import View, diagnose
 from trainwarden.diagnosis.derived import derived_observations
+from trainwarden.diagnosis.error_class import error_class_of
 from trainwarden.evidence.base import Target, utc_now
 from trainwarden.evidence.collect import collect
 from trainwarden.evidence.config import training_facts
@@ -41,8 +42,8 @@ class Examination:
 
     @property
     def error_class(self) -> str | None:
-        """The class of the error that began it, where the log ends in one."""
-        return None
+        """The class of the error that ended the run, as `diagnosis.error_class` tells them."""
+        return error_class_of(self.readings)
 
     def rank_of(self, finding: Finding) -> int | None:
         """Which rank printed the first line that shows a finding, where its log or the line says.
