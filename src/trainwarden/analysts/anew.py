@@ -16,6 +16,7 @@ from trainwarden.evidence.collect import collect
 from trainwarden.evidence.log_observations import observe
 from trainwarden.evidence.log_readings import read_as_far
 from trainwarden.evidence.sources import builtin_sources
+from trainwarden.evidence.stores import is_store
 from trainwarden.procedure.auditing import could_agree
 from trainwarden.records.assessment import KeyIndicator
 from trainwarden.records.facts import TrainingFacts, planned_steps
@@ -48,6 +49,8 @@ def ask_anew(
             fresh = _worked_out(Path(file), ends, some, target, facts, indicator)
             until = "the end" if end is None else str(end)
             how = f"worked out anew from bytes 0 to {until} of {Path(file).name}"
+            if is_store(Path(file)):
+                how = f"worked out anew from what had been read of {Path(file).name}"
         else:
             fresh = [o for r in reports if r.source == source for o in r.observations]
             how = f"{source} asked anew"

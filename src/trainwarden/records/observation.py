@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from pathlib import PurePath
 from typing import Literal
 
 from trainwarden.records.base import Moment, Record, Scalar
@@ -22,12 +23,18 @@ class Place(Record):
 
     file: str | None = None
     offset: int | None = None
-    """Byte offset of the beginning of the line (or record) in `file`."""
+    """Byte offset of the beginning of the line (or record) in `file`; of a database, a row's id."""
     line: int | None = None
     device: str | None = None
     pid: int | None = None
     api: str | None = None
     """The call or object that gave the value, e.g. `nvmlDeviceGetPowerUsage`, `/proc/7/status`."""
+
+    @property
+    def counts(self) -> str:
+        """What `offset` counts: `byte` or `row`."""
+        name = PurePath((self.file or "").partition("#")[0])
+        return "row" if name.suffix in {".db", ".sqlite", ".sqlite3"} else "byte"
 
 
 class Observation(Record):

@@ -134,12 +134,16 @@ def _files(folder: Path) -> Iterator[Path]:
     """Files of a folder, of names with slashes too."""
     for base, folders, names in os.walk(folder):
         folders.sort()
-        yield from (Path(base) / name for name in sorted(names) if name[:1] != ".")
+        paths = (Path(base) / name for name in sorted(names) if name[:1] != ".")
+        yield from (path for path in paths if path.is_file())
 
 
 def _meta(run: Path) -> str:
+    path = run / "meta.yaml"
     try:
-        with (run / "meta.yaml").open("rb") as file:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
             return file.read(_META).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
