@@ -19,8 +19,6 @@ from trainwarden.diagnosis.liveness import (
 from trainwarden.diagnosis.memory import detect_leak, detect_low_memory, detect_oom_kill
 from trainwarden.diagnosis.optimisation import (
     detect_divergence,
-    detect_loss_scale,
-    detect_lr,
     detect_nan,
     detect_overfitting,
     detect_spike,
@@ -36,6 +34,7 @@ from trainwarden.diagnosis.rl import (
     detect_truncation,
     detect_zero_signal,
 )
+from trainwarden.diagnosis.schedule import detect_loss_scale, detect_lr, detect_no_rate
 from trainwarden.diagnosis.signatures import detect_text
 from trainwarden.diagnosis.sources import detect_disagreement
 from trainwarden.diagnosis.speed import detect_idle_gpu, detect_slower, detect_throttling
@@ -53,6 +52,7 @@ DETECTORS: tuple[Detector, ...] = (
     detect_overfitting,
     detect_loss_scale,
     detect_lr,
+    detect_no_rate,
     detect_truncation,
     detect_zero_signal,
     detect_kl,

@@ -89,9 +89,11 @@ def detect_zero_loss(view: View) -> Iterator[Finding]:
     norms = view.series("grad_norm")
     if zeros < (3 if norms else 5):
         return
-    if norms and any(point.value > 0 for point in norms.recent[-min(zeros, 3) :]):
+    fell = _fell_at_once(loss, zeros)
+    least = TINY if fell else 0.0
+    if norms and any(point.value > least for point in norms.recent[-min(zeros, 3) :]):
         return
-    gradient = " with a gradient norm of 0 or nan" if norms else ""
+    gradient = " with a gradient norm of next to 0 or nan" if norms else ""
     yield Finding(
         kind="zero_loss",
         severity=Severity.CRITICAL,
@@ -108,6 +110,16 @@ def detect_zero_loss(view: View) -> Iterator[Finding]:
         evidence_type="observation",
         confidence=0.95,
     )
+
+
+def _fell_at_once(loss: Series, zeros: int) -> bool:
+    """Whether the value before the zeros was that of a model that still had to learn."""
+    before = [point.value for point in loss.points()[:-zeros]]
+    return bool(before) and before[-1] > 0.05
+
+
+TINY = 1e-3
+"""A gradient norm up to this beside a loss that fell to exactly 0 at once is that of no loss."""
 
 
 def indicator_series(view: View) -> tuple[str, Direction, Series] | None:
@@ -329,7 +341,7 @@ def detect_overfitting(view: View) -> Iterator[Finding]:
     if evaluation is None or training is None:
         return
     points = even(evaluation)
-    if len(points) < 6:
+    if len(points) < 5:
         return
     best = min(range(len(points)), key=lambda i: points[i].value)
     after = points[best + 1 :]
@@ -368,61 +380,4 @@ def detect_overfitting(view: View) -> Iterator[Finding]:
         first_action="Take the checkpoint of the lowest evaluation loss; check accuracy as well.",
         evidence_type="inference",
         confidence=0.7,
-    )
-
-
-def detect_loss_scale(view: View) -> Iterator[Finding]:
-    """A dynamic loss scale that has collapsed."""
-    series = view.series("loss_scale")
-    if series is None or series.last is None or series.maximum is None or series.count < 5:
-        return
-    last, top = series.last.value, series.maximum.value
-    if not math.isfinite(last) or last > 1 or last <= 0 or top < 64 * last:
-        return
-    recent = [p.value for p in series.recent[-5:]]
-    if any(b > a for a, b in pairwise(recent)):
-        return
-    yield Finding(
-        kind="loss_scale",
-        severity=Severity.CRITICAL,
-        observations=view.cite("loss_scale", "last", "max"),
-        since_step=whole(series.last.step),
-        summary=f"The loss scale fell from {figure(top)} to {figure(last)}.",
-        meaning="Every step overflows: with the scale at its floor nothing is learnt.",
-        alternatives=("The weights are already NaN", "16-bit range is too small for this model"),
-        first_action="Find the first non-finite loss or gradient; try bf16 from the checkpoint "
-        "before it.",
-        evidence_type="observation",
-        confidence=0.9,
-    )
-
-
-def detect_lr(view: View) -> Iterator[Finding]:
-    """A learning rate that is 0 (or negative) long before the run's end."""
-    series = view.series("learning_rate")
-    step, total = view.step, view.total_steps
-    if series is None or series.count < 10 or series.last is None:
-        return
-    stretch = unbroken(series, lambda value: value <= 0)
-    if len(stretch) < 10:
-        return
-    ending = total is not None and step is not None and step >= 0.9 * total
-    if ending or view.ended == "finished" or total is None:
-        return
-    yield Finding(
-        kind="lr_schedule",
-        severity=Severity.WARNING,
-        observations=view.cite("learning_rate", "last"),
-        since_step=whole(stretch[0].step),
-        summary=f"The learning rate is {figure(series.last.value)} for at least ten values, at "
-        f"step {figure(step)} of {figure(total)}.",
-        meaning="Without a learning rate no step changes the model.",
-        alternatives=(
-            "The schedule is shorter than the run",
-            "Steps skipped by the loss scaler never advance the schedule",
-            "The log rounds a small rate to 0",
-        ),
-        first_action="Compute the schedule from the config for this step and compare.",
-        evidence_type="observation",
-        confidence=0.8,
     )

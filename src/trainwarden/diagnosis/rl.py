@@ -136,6 +136,8 @@ def detect_zero_signal(view: View) -> Iterator[Finding]:
     zero_std = view.series_like("frac_reward_zero_std")
     no_spread = _all(std, 0.0, 3) or _all(zero_std, 0.999, 3, above=True)
     no_gradient = _all(norms, 0.0, 2)
+    begun = _mostly_dead(norms, std, zero_std)
+    no_gradient, no_spread = no_gradient or begun, no_spread or begun
     if norms is not None and not no_gradient:
         return
     if not (no_gradient or no_spread):
@@ -155,7 +157,7 @@ def detect_zero_signal(view: View) -> Iterator[Finding]:
     what = "The gradient norm is exactly 0" if no_gradient else "Rewards have no spread"
     yield Finding(
         kind="rl_zero_signal",
-        severity=Severity.CRITICAL,
+        severity=Severity.WARNING if begun else Severity.CRITICAL,
         role=Role.CASCADE if truncated else Role.INITIATING,
         observations=tuple(
             dict.fromkeys(
@@ -179,6 +181,16 @@ def detect_zero_signal(view: View) -> Iterator[Finding]:
         evidence_type="observation",
         confidence=0.9,
     )
+
+
+def _mostly_dead(norms: Series | None, std: Series | None, zero_std: Series | None) -> bool:
+    """In a log too short for the above: neither spread nor gradient in most steps and the last."""
+    spread = zero_std if std is None else std
+    if norms is None or spread is None or not 3 < norms.count < 10:
+        return False
+    still = unbroken(norms, lambda value: value == 0)
+    level = unbroken(spread, lambda value: value == (0 if spread is std else 1))
+    return min(len(still), len(level)) >= max(3, 0.6 * norms.count)
 
 
 def detect_kl(view: View) -> Iterator[Finding]:

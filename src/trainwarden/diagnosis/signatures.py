@@ -113,7 +113,8 @@ _FRAME = re.compile(r"\s*(?:\[?rank\s?\d+\]?:\s*)?File \"[^\"]{1,500}\", line \d
 
 _PREFIX = re.compile(
     r"(?:\[[^\]]{1,40}\]:?\s{0,4}|\([^)]{1,60}\)\s{0,4}"
-    r"|\d{4}-\d\d-\d\d[T ][\d:.,]{5,16}\S{0,6}\s{1,4}|(?:ERROR|CRITICAL|FATAL)\b\W{0,4}|\d{1,5}:\s{1,4}|\S{1,40}\s\|\s{0,4}){0,5}"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,]{5,16}\S{0,6}\s{1,4}|(?:ERROR|CRITICAL|FATAL)\b\W{0,4}"
+    r"|\d{1,5}:\s{1,4}|\S{1,40}\s\|\s{0,4}){0,5}"
 )
 """What launchers and loggers put before a line: rank, host, time, level."""
 
