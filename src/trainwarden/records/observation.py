@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from pathlib import PurePath
 from typing import Literal
 
 from trainwarden.records.base import Moment, Record, Scalar
@@ -29,12 +28,6 @@ class Place(Record):
     pid: int | None = None
     api: str | None = None
     """The call or object that gave the value, e.g. `nvmlDeviceGetPowerUsage`, `/proc/7/status`."""
-
-    @property
-    def counts(self) -> str:
-        """What `offset` counts: `byte` or `row`."""
-        name = PurePath((self.file or "").partition("#")[0])
-        return "row" if name.suffix in {".db", ".sqlite", ".sqlite3"} else "byte"
 
 
 class Observation(Record):

@@ -127,7 +127,9 @@ class Database:
         self._fixed = log_ahead
         self._stamp = _settled_stamp(self.path) if self._fixed else None
         options = "mode=ro&immutable=1" if self._fixed else "mode=ro"
-        return sqlite3.connect(f"{self.path.absolute().as_uri()}?{options}", _BUSY, uri=True)
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?{options}", timeout=_BUSY, uri=True
+        )
 
     def _copied(self) -> sqlite3.Connection:
         """A connection to a private copy, made while nothing was folded in or rolled back."""
@@ -144,7 +146,7 @@ class Database:
                     if source is self.path:
                         raise
             if before == (_stamp(self.path), _head(sources[1]), _stamp(sources[2])):
-                return sqlite3.connect(copy, _BUSY)
+                return sqlite3.connect(copy, timeout=_BUSY)
             self._in_time()
             time.sleep(0.01 * attempt)
         raise OSError(errno.EBUSY, "it is written to all the time: try again", str(self.path))
