@@ -24,7 +24,7 @@ _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|debug|info|war
 _PREFIX = re.compile(
     rf"""
     \s*
-    (?: \[?(?P<time>{_DATE})\]?(?:\s*[-|:,]\s+|\s*(?=\[\d+,\d+\]<)|\s+|$)
+    (?: \[?(?P<time>{_DATE})\]?(?:\s*[-|:,]\s+|-(?={_LEVEL}:\s)|\s*(?=\[\d+,\d+\]<)|\s+|$)
       | \[(?P<rank>rank:?\s?\d+|Rank\s\d+|RANK\s\d+|default\d+)\]:?
       | \[\d+,(?P<mpirank>\d+)\]<std(?:out|err)>:(?!\[\[)
       | (?P<srun>\d{{1,4}}):\ (?=\S)
@@ -51,6 +51,7 @@ _PREFIX = re.compile(
       | [A-Za-z_][\w.]*\ -\ (?={_LEVEL}\ -)
       | (?:mmengine|mmdet|mmseg|mmcls|root|ppcls|paddle|DLL|__main__|torch|transformers)\s+(?:-\s)?
       | \d+\ \|\ \d{{13}}\ \|
+      | \d+\.\ds[\t ](?:\|\ )?\d+[\t ](?:\|\ )?  # a notebook's log at Kaggle
       | -\s
     )
     """,

@@ -321,6 +321,8 @@ class Tracker:
             return None, moved
         if not self.main_bar:
             self.main_bar = key
+        if key != self.main_bar and n > 0 and self.bars[self.main_bar].n <= 0:
+            self.main_bar = key  # Lightning's first bar never moves
         self.last_bar = key
         if key != self.main_bar:
             return None, moved

@@ -23,6 +23,8 @@ from trainwarden.metrics.formats.nemo import NeMo
 from trainwarden.metrics.formats.paddle import PaddleTensor
 from trainwarden.metrics.formats.pairs import Pairs
 from trainwarden.metrics.formats.rounds import Rounds
+from trainwarden.metrics.formats.ruled import Ruled
+from trainwarden.metrics.formats.sentences import Sentences
 from trainwarden.metrics.formats.steplines import StepLines
 from trainwarden.metrics.formats.tables import Table
 from trainwarden.metrics.formats.yolo import Yolo
@@ -45,6 +47,8 @@ def builtin_formats() -> tuple[LineFormat, ...]:
             JsonLines(),
             Keras(),
             Boosting(),
+            Sentences(),
+            Ruled(),
             Table(),
         ),
         *(Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box(), Block()),

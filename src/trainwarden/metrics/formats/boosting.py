@@ -1,4 +1,8 @@
-"""Boosted trees: XGBoost's and LightGBM's `[10]  train-auc:0.9`, CatBoost's `10: learn: 0.3`."""
+"""Boosted trees: XGBoost's and LightGBM's `[10]  train-auc:0.9`, CatBoost's `10: learn: 0.3`.
+
+Of LightGBM's command line too: `[LightGBM] [Info] Iteration:10, training auc : 0.9`. A terminal
+that the text was copied from may have made spaces of the tabs.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,13 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.values import NUMBER, to_float
 
-_ROUND = re.compile(r"\[(?P<n>\d+)\]\s+(?=[A-Za-z])|(?P<cat>\d+):\t(?=learn|test)")
-_VALUE = re.compile(rf"(?P<name>[^\t:]{{1,80}}): ?(?P<num>{NUMBER})(?:[ +][^\t]*)?(?:\t|\Z)")
+_ROUND = re.compile(
+    r"\[(?P<n>\d+)\]\s+(?=[A-Za-z])|(?P<cat>\d+):(?:\t| {2,})(?=learn|test)"
+    r"|Iteration:(?P<cli>\d+), "
+)
+_VALUE = re.compile(
+    rf"(?P<name>[^\t:]{{1,80}}): ?(?P<num>{NUMBER})(?:(?:[+]| (?! ))[^\t]*?)?(?:\t| {{2,}}|\s*\Z)"
+)
 _BEST = re.compile(r"best iteration", re.IGNORECASE)
 _DATASET = re.compile(r"(?:cv_agg's )?(?P<set>training|train|valid\w*|test\w*|eval\w*|cv_agg)'?s? ")
 
@@ -18,7 +27,10 @@ class Boosting:
     """One line a round, the measures of each data set parted by tabs."""
 
     name: ClassVar[str] = "boosting"
-    hints: ClassVar[tuple[str, ...]] = ("]\t", ":\t", "best iteration")
+    hints: ClassVar[tuple[str, ...]] = (
+        *("]\t", ":\t", "best iteration", "learn: ", "bestiteration", "iteration:"),
+        *("]  ", ":  "),
+    )
     exclusive: ClassVar[bool] = False
 
     def parse(self, line: Line, memory: dict[str, object]) -> Row | None:
@@ -30,7 +42,7 @@ class Boosting:
         start = _ROUND.match(text, line.start)
         if start is None:
             return None
-        number = "n" if start["n"] else "cat"
+        number = str(start.lastgroup)
         pairs = [Pair("iteration", float(start[number]), "", start.span(number))]
         position = start.end()
         while found := _VALUE.match(text, position):
@@ -38,7 +50,7 @@ class Boosting:
             if name not in {"best", "total", "remaining"}:
                 pairs.append(Pair(_named(name), to_float(found["num"]), "", found.span("num")))
             position = found.end()
-        if len(pairs) == 1 or (number == "n" and position < len(text)):
+        if len(pairs) == 1 or (number != "cat" and position < len(text)):
             return None
         if memory.pop("best_round", None):
             return Row(self.name, [], kind="end")

@@ -20,11 +20,11 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
     (Mark("traceback"), "traceback", re.compile(r"Traceback \(most recent call last\)")),
     (
         Mark("interrupted", True),
-        "interrupt sigint signal:",
+        "interrupt sigint signal: ^c",
         re.compile(
             r"(?:^|\W)KeyboardInterrupt\b|got signal: 2\b|[Rr]eceived SIGINT|SIGINT received"
             r"|[Ii]nterrupted by user|caught SIGINT|[Tt]raining interrupted|signal 2 \(SIGINT\)"
-            r"|Detected KeyboardInterrupt|closing signal SIGINT"
+            r"|Detected KeyboardInterrupt|closing signal SIGINT|^\^C\s*$"
         ),
     ),
     (
@@ -106,7 +106,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         "train trainer run_ experiment successfully final done finish ending optimization epochs"
         " weights summary trial best stopping",
         re.compile(
-            r"\b[Tt]raining (?:is |has )?(?:completed?|finished|done|ended|succeeded)\b"
+            r"\b[Tt]raining (?:is |has )?(?:[Cc]ompleted?|[Ff]inished|[Dd]one|ended|succeeded)\b"
             r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b(?! it \d)"
             r"|TRAINING (?:COMPLETE|DONE)"
             r"|`?Trainer\.fit`? stopped|run_(?:stop|final)\b"

@@ -28,6 +28,8 @@ _HEADERLESS = re.compile(r"\d+\t[-+\d.eEnaif]+(?:\t[-+\d.eEnaif]+)*\Z")
 _ALIGNED = re.compile(r"\S+(?: \S+)*")
 _PLAIN = re.compile(PLAIN)
 BLANK = "-"
+LATE = 4
+"""So many characters after its column's begin a cell is another's."""
 _VALUED = re.compile(r"[\s:=]\d")
 _DURATION = re.compile(r"[\d:]+\Z")
 
@@ -183,8 +185,14 @@ def _spread(text: str, starts: list[int]) -> str:
 
     Chainer's report leaves a cell blank where there is nothing to say.
     """
-    cells = {cell.start(): cell[0] for cell in _ALIGNED.finditer(text)}
-    if len(cells) >= len(starts) or not cells.keys() <= set(starts):
+    cells: dict[int, str] = {}
+    for cell in _ALIGNED.finditer(text):
+        # A number wider than its column moves what stands after it.
+        at = max((start for start in starts if start <= cell.start()), default=-LATE)
+        if cell.start() - at >= LATE or at in cells:
+            return text
+        cells[at] = cell[0]
+    if len(cells) >= len(starts):
         return text
     return "  ".join(cells.get(start, BLANK) for start in starts)
 

@@ -14,7 +14,7 @@ _EPOCH = re.compile(
     r"(?P<pct>\d+)%"
 )
 _ALL = re.compile(
-    r"\s+all\s+(?:\d+\s+\d+(?P<values>(?:\s+\d[\d.e-]*){4,8})|(?P<tops>\d\.\d+\s+\d\.?\d*))\s*\Z"
+    r"\s+all\s+(?:[\d.e+]+\s+[\d.e+]+(?P<values>(?:\s+\d[\d.e-]*){4,8})|(?P<tops>\d\.\d+\s+\d\.?\d*))\s*\Z"
 )
 _PARTS = {"box": "box_loss", "obj": "obj_loss", "cls": "cls_loss"}
 """The losses as YOLOv5 calls them."""
