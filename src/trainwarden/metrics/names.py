@@ -34,10 +34,10 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "position",
         "global_step global_steps num_updates training/global_step total_timesteps"
         " timesteps_total num_env_steps_sampled_lifetime env_steps total_env_steps"
-        " time/total_timesteps totalenvinteracts"
+        " time/total_timesteps totalenvinteracts acc_iter accumulated_iter"
         " | step steps train_step trainer/global_step step_num cur_step current_step"
         " current_steps optimizer_step optim_step opt_step training_step number_of_steps"
-        " | iter iteration iterations it itr update updates train_iter"
+        " | iter iters iteration iterations it itr update updates train_iter"
         " training_iteration_step iter_num boosting_iteration"
         " | batch batch_idx _step episode"
         " | training_iteration time/iterations round tree trees boosting_round",
@@ -62,14 +62,14 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         "result",
         "loss total_loss train_loss training_loss lm_loss avg_loss average_loss mean_loss"
         " loss_total lossf loss_mean global_avg_loss loss_metrics/global_avg_loss loss_avg"
-        " batch_loss step_loss"
+        " batch_loss step_loss loss_average tot_loss"
         " loss/train/total loss_function"
         " | final_loss languagecrossentropy ce_loss cross_entropy_loss"
         " cross_entropy cross-entropy crossentropy xent nll_loss loss_1 cost ce nll mse_loss"
         " reconstruction_loss elbo logloss binary_logloss multi_logloss mlogloss softmaxloss celoss"
         " | pg_loss actor/pg_loss policy_loss actor_loss actor/loss box_loss loss_0 mlm_loss"
         " policy_gradient_loss losspi g_loss loss_g loss_gen"
-        " act_loss | global_max_loss loss_metrics/global_max_loss",
+        " act_loss l_total l_pix l_g_pix | global_max_loss loss_metrics/global_max_loss",
     ),
     "learning_rate": (
         None,
@@ -247,6 +247,10 @@ _BARE_LOSS = {
     **dict.fromkeys(("train", "learn"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "test", "eval"), "eval"),
 }
+_GLUED_PHASE = re.compile(r"(?i:train(?:ing)?|val(?:id(?:ation)?)?|test|eval|dev)(?=[A-Z][a-z])")
+"""TrainLoss, ValAcc."""
+_ERRORS = frozenset({"error", "err", "error_rate"})
+"""What is a measure only where it is said to be an evaluation's."""
 _STATISTIC = re.compile(r"std|var|min|max|best|median|sum|ema|last|p\d+|quantile")
 # lr-DecoupledAdamW/group0, lr-pg_0, learning_rate_group0: of the first group of weights.
 _GROUP_RATE = re.compile(
@@ -274,6 +278,11 @@ def slug(name: str) -> str:
     """A name as a key: lower case, `[a-z0-9_./-]` only."""
     text = re.sub(r"[^a-z0-9_./-]+", "_", name.strip().lower())
     return re.sub(r"_{2,}", "_", text).strip("_./-") or "value"
+
+
+def is_bare(name: str) -> bool:
+    """Whether a name is that of a phase alone, which mostly stands for the loss there."""
+    return name.strip().strip("'\"").lower() in _BARE_LOSS
 
 
 def is_setting(name: str) -> bool:
@@ -321,6 +330,8 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
     low = re.sub(r"\s+", "_", name.strip().strip("'\"").lower().replace(" / ", "/"))
     scale = 1.0
     exact = _RANKED.get(low)
+    if exact is None and (glued := _GLUED_PHASE.match(name)):
+        low = f"{low[: glued.end()]}_{low[glued.end() :]}"
     hinted = None
     if exact is None and (match := _HINT.search(low)):
         hint = match[1]
@@ -363,6 +374,8 @@ def canonical(name: str, phase: str | None = None) -> tuple[Canonical, str | Non
     if found is None and own == "eval" and (last := _RANKED.get(rest.rpartition("/")[2])):
         # eval/c4_en/Perplexity: a measure of one of several sets
         found = last._replace(rank=7) if last.name in SCORES else None
+    if found is None and own == "eval" and rest in _ERRORS:
+        found = Canonical(rest, None, 1.0, 0, True)
     if found is None:
         key = slug(low)
         if own is None and meant == "eval":

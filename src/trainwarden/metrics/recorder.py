@@ -302,7 +302,9 @@ class Recorder:
             if index in taken:
                 continue
             phase = phased.phase
-            if own_step and canonical(pair.name)[0].name.removeprefix("eval_") not in EVALUATED:
+            meaning = canonical(pair.name)[0]
+            rate = meaning.known and meaning.role == "setting" and phase == "summary"
+            if rate or (own_step and meaning.name.removeprefix("eval_") not in EVALUATED):
                 phase = row.phase  # the rate at that step, not a mean of the epoch
             column = tracker.columns.get(pair.name, phase, pair.unit)
             if column is not None:

@@ -12,6 +12,9 @@ from trainwarden.metrics.columns import DERIVED, Columns
 from trainwarden.metrics.formats.base import Numbers, Row
 from trainwarden.metrics.places import Bar, Logger, bar_kind
 
+FEW = 20
+"""So many lines that say a step and nothing else are those of a training."""
+
 
 @dataclass(slots=True)
 class Tracker:
@@ -377,8 +380,12 @@ class Tracker:
 
     @property
     def last_step(self) -> int | None:
-        """The last step as printed (or by the training's bar)."""
-        return int(self.printed) if self.printed >= 0 else None
+        """The last step as printed (or by the training's bar).
+
+        None where all that was read is a few steps, which may be those of a recipe.
+        """
+        told = len(self.columns) or self.bars or self.rows >= FEW or self.total_steps is not None
+        return int(self.printed) if self.printed >= 0 and told else None
 
     @property
     def total_steps(self) -> int | None:

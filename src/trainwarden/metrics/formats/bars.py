@@ -9,6 +9,7 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.pairs import acceptable
 from trainwarden.metrics.formats.scan import scan
+from trainwarden.metrics.formats.sides import spelled
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import to_float
 
@@ -75,6 +76,7 @@ class Tqdm:
                 for pair in scan(text, line.start, match.start())[0]
                 if canonical(pair.name)[0].role != "position"
             ]
+            row.pairs = pairs = spelled(pairs)
         pairs.append(Pair("step", to_float(match["n"]), "", match.span("n")))
         pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
         if match["rate"]:

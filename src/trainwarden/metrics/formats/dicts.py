@@ -68,8 +68,8 @@ class PrintedDict:
         if brace < 0 or len(text) - brace > 100_000:
             return None
         lead = text[start:brace]
-        if len(lead) > 80:
-            return None
+        if len(lead) > 80 or lead.count("(") > lead.count(")"):
+            return None  # the latter is code: f({'a': 1})
         if text[-1] == "," and "}" not in text:
             memory["dict"] = [text[start:]]
             return None

@@ -8,7 +8,8 @@ from typing import ClassVar
 from trainwarden.metrics.formats import plans
 from trainwarden.metrics.formats.base import Line, Pair, Phase, Row
 from trainwarden.metrics.formats.scan import scan
-from trainwarden.metrics.names import SCORES, canonical, is_setting
+from trainwarden.metrics.formats.sides import scored, sided, spelled
+from trainwarden.metrics.names import SCORES, canonical, is_bare, is_setting
 from trainwarden.metrics.values import NUMBER, to_float
 
 Scanned = tuple[list[Pair], list[tuple[int, int]], list[str]]
@@ -55,10 +56,12 @@ _HINTS = (
     ),
     *("kl", "entropy", "mem", "rss", "cost", "update", "round", "ndcg", "auc", "bleu", "f1", "map"),
     *("rmse", "mae", "prec", "recall", "score", "throughput", "ips", "/sec", "ples/s", "ges/s"),
-    *("it/s", "hellaswag", "mmlu", "dice", "iou", "learning rate"),
+    *("it/s", "hellaswag", "mmlu", "dice", "iou", "learning rate", "test err", "val err"),
 )
 _TALK = re.compile(r"\bimproved from\b|\bdid not improve\b|^[\w.]*(?:Error|Exception): ")
 """Sentences with a measure: of Keras's ModelCheckpoint, of errors."""
+_CODE = re.compile(r"\w=\S.*\)[:;]\s*\Z")
+"""A call or the head of a function, with its defaults."""
 _MEAN = re.compile(rf"\s*\(\s*({NUMBER})\s*\)")
 _RATE = re.compile(r"\W*(?P<current>current )?(?:learning[ _]rate|lr)\W", re.IGNORECASE)
 
@@ -106,7 +109,7 @@ class Pairs:
         pairs, loose, residual = scan(text, start)
         if planned := plans.planned(self.name, text, start, pairs):
             return planned
-        if not pairs or _TALK.search(body):
+        if not pairs or _TALK.search(body) or _CODE.search(body):
             return None
         return _row(line, (pairs, loose, residual), memory, phase_of(body, residual), False)
 
@@ -132,7 +135,8 @@ def _row(
 ) -> Row | None:
     body = line.text[line.start :]
     pairs, loose, residual = scanned
-    pairs = _inner_counts(pairs)
+    pairs, again = sided(line.text, line.start, _inner_counts(pairs))
+    pairs, loose = spelled(scored(pairs)), loose + again
     phase = _told_by(pairs, phase)
     if not sure and not acceptable(pairs, residual, body):
         alone = len(pairs) == 1 and _is(pairs[0], "learning_rate")
@@ -227,6 +231,8 @@ def phase_of(body: str, residual: list[str]) -> Phase | None:
     """Whether the words around the numbers say that a line is an evaluation's."""
     if _SUMMARY.search(body.lstrip()):
         return "summary"
+    if body.endswith(" Training."):
+        return "train"  # ML-Agents, whatever the run and its behavior are called
     words = " ".join(residual)
     if _PHASE_EVAL.search(words) or _STARS.match(body):
         return "eval"
@@ -246,7 +252,7 @@ _NEUTRAL = frozenset(
 
 def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
     """Whether a line is made of its pairs: measurements, and neither prose nor config."""
-    known = settings = odd = others = 0
+    known = settings = odd = others = bare = 0
     stepped = epoched = evaluated = False
     if not _ARGUMENTS.isdisjoint(pair.name for pair in pairs):
         return False
@@ -262,6 +268,7 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
             settings += 1
         else:
             odd += is_setting(pair.name)
+            bare += is_bare(pair.name) and not pair.value.is_integer()
             others += 1
     words = [word for word in residual if word.lower() not in _NEUTRAL]
     if stepped:
@@ -275,9 +282,14 @@ def acceptable(pairs: list[Pair], residual: list[str], body: str) -> bool:
         # Eval completed in: 7.8s | UNCASED BLEU 9.8
         return _PHASE_EVAL.search(body[:60]) is not None
     if epoched:
-        return known > 0 and len(words) <= 4 + len(pairs)
+        return known + bare > 0 and len(words) <= 4 + len(pairs)
     if known >= 2:
         return len(words) <= 2 + known
+    if known == 1 and not odd and any(canonical(pair.name)[0].name == "loss" for pair in pairs):
+        # Of a list of names and values that holds a loss, the others may be called anything.
+        listed = body.count("=") + body.count(":") >= len(pairs)
+        if listed and ((settings == 1 and not words) or (len(pairs) > 2 and len(words) <= 2)):
+            return True
     if known == 1 and len(pairs) == 1 and pairs[0].name.strip().lower() in _VAGUE:
         return False
     if known != 1 or words or settings + odd:

@@ -20,6 +20,7 @@ _SCAN = re.compile(
         \d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T _]\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d+)?)?Z?
       | \b(?:\d+\s+days?,\s*)?\d+:\d\d(?::\d\d)?(?:\.\d+)?(?!\w)
       | \b0x[0-9a-fA-F]+\b | \b\d+(?:\.\d+){{2,}}
+      | \b[0-9a-fA-F]{{2}}(?::[0-9a-fA-F]{{2}}){{4,}}\b  # a fingerprint
       | (?<=\()[-+]?(?:{NUMBER})z\)
     )
   | (?<![\w.@/\-+\\])
@@ -29,6 +30,7 @@ _SCAN = re.compile(
     (?P<unit>\s?{_UNIT}(?!\s?[:=]))?
     (?![A-Za-z_\d]|\.\d)
   | (?<![\w.@/\-+\\])(?P<glued>\d+(?:\.\d+)?[A-Za-z]+)(?![\w.])
+  | (?<![\w.@/\-+\\])(?P<place>[Ee]poch|[Ss]tep|[Ii]ter|[Ee]p)_?(?P<at>\d{{1,9}})(?=[\s:,|\])])
     """,
     re.VERBOSE,
 )
@@ -59,12 +61,22 @@ _BY_UNIT = {
 }
 _TURN = re.compile(r"\b(train|validation|test) \[\Z", re.IGNORECASE)
 _OF_EVAL = re.compile(r"\]?\s*\[\s*(\d+)\s*/\s*(\d+)")
-_COUNTER = re.compile(r"\s*\[\s*")
+_COUNTER = re.compile(r"\s*[\[(]\s*")
 _NAMED_NEXT = re.compile(r"\] (?:collection=\S+ )?[A-Za-z][\w/.-]*=")  # clu: [500] loss=2.5, lr=0.1
 _NUMBERED = re.compile(r"(?i)\b(epoch|step|iter|iteration)\[\s*\Z")
 _PLACED = re.compile(r"\]?\s*\[")
-_THEN_INNER = re.compile(r"\]\s*\[\s*\d+\s*/\s*\d+")  # Train: [0/300][50/625]
+# Train: [0/300][50/625], Train: 1/3 ( 33%) [ 50/625
+_THEN_INNER = re.compile(r"(?:\]|\s*\(\s*\d+%\))\s*\[\s*\d+\s*/\s*\d+")
 _RANGE = re.compile(r"-(\d+)\]")
+_INNER = frozenset({"step", "iter", "batch", "train step", "i", "idx"})
+"""What a count with its end is called that stands next to the epoch it counts in."""
+# loss at step 10: 2.5, Training loss (epoch 3): 2.5
+_PLACED_AT = re.compile(
+    r"(?P<what>[A-Za-z][\w /.-]{0,60}?) (?:\(|\[|(?:at|after|for|in|of) (?:end of )?)"
+    r"(?P<place>(?:global[ _]?)?step|epoch|iter(?:ation)?|update|episode)\s*[#:=]?\s*\Z",
+    re.IGNORECASE,
+)
+_THEN = re.compile(r"\s*[)\]]?\s*(?:[:=]|is\b|->)\s*\Z")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
 )
@@ -80,7 +92,7 @@ def scan(
     loose: list[tuple[int, int]] = []
     residual: list[str] = []
     before = position = start
-    in_epoch, counted = False, ""
+    in_epoch, counted, awaited = False, "", ""
     stop = len(text) if end is None else end
     while match := _SCAN.search(text, position, stop):
         position = match.end()
@@ -88,6 +100,13 @@ def scan(
             loose.append(match.span())  # 12.5m, 17k3: no number that is known
             residual += _key(text[before : match.start()])[1]
             before = position
+            continue
+        if match["place"] is not None:
+            # Ep12, epoch12, step_12; further on it may be a name: f(iter1, iter2)
+            if before > start or _WORD.search(text, start, match.start()):
+                continue
+            pairs.append(Pair(match["place"], float(match["at"]), "", match.span("at")))
+            before, awaited = position, ""
             continue
         if match["opaque"] is not None:
             loose.append(match.span())
@@ -109,7 +128,7 @@ def scan(
         if (
             before == start
             and _COUNTER.fullmatch(gap)
-            and text[position : position + 1] == "]"
+            and text[position : position + 1] in {"]", ")"}
             and (match["total"] or _NAMED_NEXT.match(text, position))
         ):
             pairs.append(Pair("step", to_float(match["num"]), "", (begin, after_digits)))
@@ -123,6 +142,13 @@ def scan(
         unit = (match["unit"] or "").strip()
         value = to_float(match["num"])
         name, dropped = _key(gap)
+        if awaited and _THEN.match(gap):
+            name = awaited
+        awaited = ""
+        if (told := _PLACED_AT.search(gap)) and value.is_integer():
+            meaning = canonical(told["what"].strip())[0]
+            if meaning.known and meaning.role == "result":
+                awaited, name = told["what"].strip(), told["place"]
         if (turn := _TURN.search(gap)) and _PLACED.match(text, position):
             name = turn[1]  # TRAIN [0][100/3880]
         if gap[-1:] == "[" and (last := _RANGE.match(text, position)):
@@ -147,16 +173,12 @@ def scan(
             continue
         if not name and unit and unit not in _BY_UNIT:
             name = _unit_name(unit, gap)
-        if (
-            in_epoch
-            and total is not None
-            and (not name or name.lower() in {"step", "iter", "batch", "train step"})
-        ):
+        if in_epoch and total is not None and (not name or name.lower() in _INNER):
             pairs.append(Pair("epoch_step", value, "", (begin, after_digits)))
             pairs.append(Pair("epoch_steps", to_float(total), "", match.span("total")))
             in_epoch, before = False, position
             continue
-        in_epoch = False
+        in_epoch = in_epoch and unit == "%" and not name
         residual += dropped
         if not name:
             loose.append((begin, after_digits))
@@ -179,25 +201,23 @@ def scan(
                 before = position
                 continue
             name = "step" if total and not _THEN_INNER.match(text, position) else "epoch"
-        meaning = canonical(name)[0].name
+        meant = canonical(name)[0].name
         if name.lower() in {"throughput", "speed"} and "/" in unit:
             name = _unit_name(unit, gap)  # Throughput is 512.1 record / second
-        if (meaning == "step" and not value.is_integer()) or (
-            meaning == "epoch" and value != value
-        ):
+        if (meant == "step" and not value.is_integer()) or (meant == "epoch" and value != value):
             # No place, but nan or a duration: | fwd: 10.2 | bwd: 21.1 | step: 5.3
             loose.append((begin, after_digits))
             before = position
             continue
-        if meaning == "epoch":
+        if meant == "epoch":
             in_epoch = True
-        if meaning == "epoch" and "." in match["num"]:
+        if meant == "epoch" and "." in match["num"]:
             unit = PART
         pairs.append(Pair(name, value, unit, (begin, after_digits)))
         if total is not None:
-            if meaning == "step":
+            if meant == "step":
                 pairs.append(Pair("total_steps", to_float(total), "", match.span("total")))
-            elif meaning == "epoch":
+            elif meant == "epoch":
                 pairs.append(Pair("total_epochs", to_float(total), "", match.span("total")))
             else:
                 loose.append(match.span("total"))
