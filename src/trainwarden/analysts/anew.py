@@ -78,6 +78,6 @@ def _worked_out(
         return []
     reading = reading.stretched(facts.log_every, planned_steps(facts))
     fresh = list(derived_observations([reading], [], indicator))
-    for main in {item.subject is None for item in items}:
-        fresh += observe(path, reading, target, main=main)
+    for subject in {item.subject for item in items}:
+        fresh += observe(path, reading, target, subject)
     return fresh

@@ -48,7 +48,7 @@ class View:
     def one(
         self, quantity: str, stat: str = "last", subject: str | None = None
     ) -> Observation | None:
-        """The latest observation of that name, or None.
+        """The latest observation of that name, or None: the run's own where others have one too.
 
         Of what a machine's source tells only as a median or a growth, that is given.
         """
@@ -59,6 +59,7 @@ class View:
                 for s in self.find(quantity)
                 if s.stat in ("median", "growth") and subject in (None, s.subject)
             ]
+        found = [s for s in found if s.subject == subject] or found
         return found[-1] if found else None
 
     def number(self, quantity: str, stat: str = "last", subject: str | None = None) -> float | None:

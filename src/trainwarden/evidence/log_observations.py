@@ -78,9 +78,18 @@ class _Excerpts:
                     yield self._reading.place(point.offset)
 
 
-def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Observation]:
-    """What a reading shows, each with its exact place; `main` is the job's main log."""
-    subject = None if main else path.name
+def observe(
+    path: Path,
+    reading: Reading,
+    target: Target,
+    subject: str | None,
+    told: Reading | None = None,
+) -> list[Observation]:
+    """What a reading shows, each with its exact place; the job's main log has no `subject`.
+
+    `told` is the main log where this one is another process's of the same run: what they both
+    measure is told once.
+    """
     excerpts = _Excerpts(reading)
     found: list[Observation] = []
 
@@ -98,15 +107,16 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         )
 
     if changed := modified(path):
-        if path.is_file():
+        if path.is_file() and told is None:
             add("log.size", path.stat().st_size, unit="bytes")
         age = target.now().timestamp() - changed
         written = datetime.fromtimestamp(changed, timezone.utc)
         add("log.age", round(max(age, 0.0), 3), unit="s", time=written)
     file, at = reading.place(reading.tail[-1][0] if reading.tail else -1)
     add("log.ended", reading.ended, place=Place(file=file, offset=at))
-    add("log.runs", reading.runs)
-    if (interval := _interval(reading)) is not None:
+    if told is None:
+        add("log.runs", reading.runs)
+    if told is None and (interval := _interval(reading)) is not None:
         add("log.interval", interval, unit="s", stat="median")
     last_points = [
         s.last
@@ -118,7 +128,10 @@ def observe(path: Path, reading: Reading, target: Target, main: bool) -> list[Ob
         line, text = excerpts.at(file, at)
         place = Place(file=file, offset=at, line=line)
         add("step", reading.last_step, step=reading.last_step, place=place, text=text)
-    for series in _chosen(reading.series)[: None if main else MAX_BESIDE]:
+    fresh = {
+        name: one for name, one in reading.series.items() if not told or name not in told.series
+    }
+    for series in _chosen(fresh)[: None if subject is None else MAX_BESIDE]:
         stats: list[tuple[str, Point | None]] = [("last", series.last)]
         if canonical(series.original)[0].known:
             stats.append(("first", series.first))

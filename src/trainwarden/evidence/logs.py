@@ -15,6 +15,7 @@ from trainwarden.evidence.follow import Followed, follow
 from trainwarden.evidence.log_files import expand, modified
 from trainwarden.evidence.log_observations import SOURCE, observe
 from trainwarden.evidence.log_readings import formats, main_first
+from trainwarden.evidence.ranks import beside, distinct
 from trainwarden.evidence.run_files import joined
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.facts import planned_steps
@@ -25,6 +26,14 @@ SETTLED_SECONDS = 60.0
 """A file untouched for so long ends where it ends: its last line is taken as whole."""
 OVER_SECONDS = 1800.0
 """For so long neither an evaluation nor a checkpoint holds a run up: it is over."""
+
+
+def _says_nothing(path: Path, reading: Reading) -> list[str]:
+    if reading.bytes == 0:
+        return [f"{path}: empty so far"]
+    if not reading.series and reading.last_step is None:
+        return [f"{path}: no step or metric found in {reading.bytes} bytes"]
+    return []
 
 
 class LogSource:
@@ -52,18 +61,22 @@ class LogSource:
             problems += found
             if reading is not None:
                 read.append((path, reading))
-                remarks += [f"{path.name}: {note}" for note in reading.notes]
-                if reading.bytes == 0:
-                    problems.append(f"{path}: empty so far")
-                elif not reading.series and reading.last_step is None:
-                    problems.append(f"{path}: no step or metric found in {reading.bytes} bytes")
         read = joined(read)
         order = {id(reading): i for i, reading in enumerate(main_first([r for _, r in read]))}
         read.sort(key=lambda item: order[id(item[1])])
+        main = read[0][1] if read else None
+        ranks = {id(one) for one in beside(main, [other for _, other in read[1:]])} if main else {}
+        names = distinct([path for path, _ in read])
         observations: list[Observation] = []
-        for index, (path, reading) in enumerate(read):
+        for path, reading in read:
             target.readings[path] = reading
-            observations += observe(path, reading, target, main=index == 0)
+            name = names[path]
+            remarks += [f"{name}: {note}" for note in reading.notes]
+            told = main if id(reading) in ranks else None
+            if told is None:
+                problems += _says_nothing(path, reading)
+            subject = None if reading is main else name
+            observations += observe(path, reading, target, subject, told)
         status = "ok" if read and not problems else "partial" if read else "failed"
         if not read and missing and missing >= len(files):
             status = "absent"

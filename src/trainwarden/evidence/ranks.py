@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +62,20 @@ def launched(path: Path) -> bool:
     return _ATTEMPT.fullmatch(path.parent.parent.name) is not None or (
         path.parent.name.startswith("rank.") and path.name.startswith("std")
     )
+
+
+def distinct(paths: Sequence[Path]) -> dict[Path, str]:
+    """The shortest ends of paths that tell them apart: names, where those do."""
+    found: dict[Path, str] = {}
+    for path in paths:
+        same = [other for other in paths if other.name == path.name and other != path]
+        depth = 1
+        while depth < len(path.parts) and any(
+            other.parts[-depth:] == path.parts[-depth:] for other in same
+        ):
+            depth += 1
+        found[path] = "/".join(path.parts[-depth:])
+    return found
 
 
 def beside(main: Reading, others: Iterable[Reading]) -> list[Reading]:
