@@ -190,6 +190,12 @@ def test_a_section_of_evaluation_ends_where_training_goes_on() -> None:
     [
         ("[rank0]:[rank0]: loss", "loss", 0),
         ("[rank12]: loss", "loss", 12),
+        ("[RANK:3] loss", "loss", 3),
+        ("[GPU1] loss", "loss", 1),
+        ("2026-01-02 03:04:05,678 [INFO] rank 1: loss", "loss", 1),
+        ("Rank 2 | loss", "loss", 2),
+        ("rank 2 of 8", "rank 2 of 8", None),
+        ("[03:04:05.678901] loss", "loss", None),
         ("3: loss 2.5", "loss 2.5", 3),
         ("[1,0]<stdout>:loss", "loss", 0),
         ("(main_task pid=7) loss", "loss", None),

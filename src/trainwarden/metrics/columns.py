@@ -179,7 +179,7 @@ class Columns:
         chosen: dict[str, Series] = {}
         others: list[Column] = []
         for name, group in candidates.items():
-            group.sort(key=lambda c: (c.meaning.rank, -c.series.count))
+            group.sort(key=lambda c: (c.meaning.rank, _unsaid(c), -c.series.count))
             best = next((c for c in group if c.promotable or not c.meaning.known), None)
             if best is not None:
                 chosen[name] = _renamed(best, name)
@@ -255,6 +255,15 @@ def _elapsed(column: Column) -> bool:
     points = column.series.points()
     values = [point.value for point in points]
     return len(values) > 3 and values[-1] > 2 * values[0] and all(map(lt, values, values[1:]))
+
+
+def _unsaid(column: Column) -> bool:
+    """Whether a value of evaluations is called one by the line alone: `loss`, not `valid_loss`.
+
+    Such lines may also tell how an evaluation comes along. A test is another evaluation.
+    """
+    named = canonical(column.original)[1] is not None and "test" not in column.original.lower()
+    return column.phase == "eval" and not named
 
 
 def _share(name: str) -> bool:

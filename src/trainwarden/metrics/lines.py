@@ -25,12 +25,14 @@ _PREFIX = re.compile(
     rf"""
     \s*
     (?: \[?(?P<time>{_DATE})\]?(?:\s*[-|:,]\s+|-(?={_LEVEL}:\s)|\s*(?=\[\d+,\d+\]<)|\s+|$)
-      | \[(?P<rank>rank:?\s?\d+|Rank\s\d+|RANK\s\d+|default\d+)\]:?
+      | \[(?P<rank>(?:[Rr]ank|RANK|GPU)[:=]?\s?\d+|default\d+)\]:?
+      | (?P<process>(?:[Rr]ank|RANK|GPU)[:=]?\s?\d+)(?:\s?[:|]|\]|\s-)(?=\s)  # rank 0: step 10
       | \[\d+,(?P<mpirank>\d+)\]<std(?:out|err)>:(?!\[\[)
       | (?P<srun>\d{{1,4}}):\ (?=\S)
       | \((?:[\w.:-]+\s)*?(?:pid=\d+)(?:,\s*ip=[\d.]+)?\)
       | [IWEF]\d{{4}}\ \d\d:\d\d:\d\d\.\d+\s+\d+\s+[\w./-]+:\d+\]
       | (?P<clock>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?=\s|\])
+      | \[\d\d:\d\d:\d\d(?:[.,]\d+)?\]:?
       | {_LEVEL}:[\w.]+:(?=\ {{0,4}}\S)
       | (?:\[\s*)?{_LEVEL}(?:\s*\]|\s*[:|-](?=\s)|(?=\s))
       | \[(?!(?i:train|eval|val|valid|test)\b)[A-Za-z_][\w.]*(?::\d+)?(?::\w+)?\](?:\s*[:-])?
@@ -80,7 +82,7 @@ def strip(text: str) -> Prefix:
             break
         if (stamp := match["time"]) is not None and time is None:
             time, span = moment(stamp), match.span("time")
-        for group in ("rank", "mpirank", "srun"):
+        for group in ("rank", "process", "mpirank", "srun"):
             if match[group] is not None and rank is None:
                 rank = int(_FIELDS.search(match[group])[0])  # type: ignore[index]
         start = match.end()

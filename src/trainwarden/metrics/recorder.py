@@ -112,7 +112,7 @@ class Recorder:
                     self.tracker.stated_total = pair.value
                 elif pair.name == "total_epochs" and not self.tracker.total_epochs:
                     self.tracker.total_epochs = pair.value
-                elif pair.name == "step" and self.tracker.current < 0:
+                elif pair.name == "step" and pair.value > self.tracker.current:
                     self.tracker.stands_at(pair.value)
 
     def end_block(self) -> None:

@@ -182,6 +182,7 @@ LOGS: dict[str, Log] = {
             for i in (0, 50, 99)
         )
         + "Epoch: [1] Total time: 0:01:00 (0.25 s / it)\n"
+        "Averaged stats: lr: 0.000100  class_error: 80.5  loss: 2.4 (2.5)  loss_ce: 0.5 (0.6)\n"
         "Test:  [ 0/20]  eta: 0:00:10  loss: 1.9 (1.9)  acc1: 60.1 (60.1)  time: 0.5\n"
         "Test:  [19/20]  eta: 0:00:10  loss: 1.5 (1.7)  acc1: 70.1 (65.1)  time: 0.5\n"
         + COCO

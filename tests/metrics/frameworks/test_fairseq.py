@@ -49,6 +49,7 @@ def old_epoch_end(epoch: int) -> str:
     return (
         f"| epoch {epoch:03d} | loss 8.4 | nll_loss 7.9 | ppl 250 | wps 37000 | "
         f"num_updates {epoch * 150} | lr 0.0001 | gnorm 1.8 | clip 0% | oom 0 | wall 150\n"
+        f"| epoch {epoch:03d} | valid on 'valid' subset  100 / 120 loss=6.9\n"
         f"| epoch {epoch:03d} | valid on 'valid' subset | valid_loss 6.{epoch} "
         f"| valid_nll_loss 4.8 | valid_ppl 27.8 | num_updates {epoch * 150}\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import pytest
@@ -71,8 +72,28 @@ ANSWERED = (
     "Reward: 2.0\naccuracy: 95%\n"
 )
 """What a reward function shows of a model's answers."""
+STATE = {
+    "best_global_step": 40,
+    "best_metric": 2.2,
+    "epoch": 0.7,
+    "global_step": 43,
+    "log_history": [{"epoch": i / 63, "loss": loss(i), "step": i} for i in range(10, 50, 10)],
+    "logging_steps": 10,
+    "max_steps": 60,
+    "num_train_epochs": 1,
+}
 
 LOGS: dict[str, Log] = {
+    "a trainer_state.json past its last record": (
+        json.dumps(STATE, indent=2),
+        {"last_step": 43, "total_steps": 60, "ended": "running"},
+        {"loss": (4, (10, loss(10)), (40, loss(40)))},
+    ),
+    "a trainer_state.json on one line": (
+        json.dumps(STATE),
+        {"last_step": 43, "total_steps": 60},
+        {"loss": (4, (10, loss(10)), (40, loss(40)))},
+    ),
     "evaluations that are announced": (
         BANNER
         + "".join(

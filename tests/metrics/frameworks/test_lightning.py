@@ -43,6 +43,32 @@ LOGS: dict[str, Log] = {
             "eval_loss": (3, (50, 1.0), (150, 1.2)),
         },
     ),
+    "a rich bar": (
+        "`Trainer.fit` stopped: `max_epochs=3` reached.\n"
+        "Epoch 2/2  ━━━━━━━━━━━━━━━━━━━━ 50/50 0:00:01 • 0:00:00 105.93it/s v_num: 0.000 "
+        "train_loss_step: 0.612 val_loss: 0.683 val_acc: 0.81\n"
+        "Validation ━━━━━━━━━━━━━━━━━━━━ 10/10 0:00:00 • 0:00:00 674.97it/s \n",
+        {"last_step": 150, "total_steps": 150, "ended": "finished"},
+        {
+            "loss": (1, (150, 0.612), (150, 0.612)),
+            "eval_loss": (1, (150, 0.683), (150, 0.683)),
+            "eval_accuracy": (1, (150, 0.81), (150, 0.81)),
+            "steps_per_second": (1, (150, 105.93), (150, 105.93)),
+        },
+    ),
+    "a rich bar that is too wide": (
+        "Epoch 1/4  ━━━━━━━━╸━━━━━━━ 25/50 0:00:01 • 0:00:01 105.93it/s train_loss_step: \n"
+        + "".join(
+            f"{' ' * 63}{part:<17}\n" for part in ("0.612 val_loss:", "0.683 val_acc:", "0.81")
+        )
+        + "KeyboardInterrupt\n",
+        {"last_step": 75, "total_steps": 250, "ended": "interrupted"},
+        {
+            "loss": (1, (75, 0.612), (75, 0.612)),
+            "eval_loss": (1, (75, 0.683), (75, 0.683)),
+            "eval_accuracy": (1, (75, 0.81), (75, 0.81)),
+        },
+    ),
     "bars drawn twice a step": (
         # First the count goes on, then the new values are set.
         "".join(

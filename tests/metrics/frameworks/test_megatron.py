@@ -245,6 +245,11 @@ LOGS: dict[str, Log] = {
         {"last_step": 40},
         {"loss": (40, (1, 2.98), (40, 2.2)), "tokens_per_second": (40, (1, 1234.5), (40, 1234.5))},
     ),
+    "litgpt while nothing is validated yet": (
+        lines("Epoch 1 | step {i}: loss train (now): {l}, val (last): None | iter time: 125.0 ms"),
+        {"last_step": 40},
+        {"loss": (40, (1, 2.98), (40, 2.2)), "step_time": (40, (1, 0.125), (40, 0.125))},
+    ),
     "litgpt": (
         # Validation is told by iterations, of which several make a step.
         "".join(

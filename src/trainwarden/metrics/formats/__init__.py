@@ -22,6 +22,7 @@ from trainwarden.metrics.formats.mmengine import MMEngine
 from trainwarden.metrics.formats.nemo import NeMo
 from trainwarden.metrics.formats.paddle import PaddleTensor
 from trainwarden.metrics.formats.pairs import Pairs
+from trainwarden.metrics.formats.rich import Rich
 from trainwarden.metrics.formats.rounds import Rounds
 from trainwarden.metrics.formats.ruled import Ruled
 from trainwarden.metrics.formats.sentences import Sentences
@@ -51,6 +52,6 @@ def builtin_formats() -> tuple[LineFormat, ...]:
             Ruled(),
             Table(),
         ),
-        *(Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box(), Block()),
-        *(NeMo(), Estimator(), MMEngine(), MegatronEval(), Pairs()),
+        *(Rich(), Rounds(), StepLines(), DeepSpeedChat(), TrainAndEval(), Piped(), Box()),
+        *(Block(), NeMo(), Estimator(), MMEngine(), MegatronEval(), Pairs()),
     )

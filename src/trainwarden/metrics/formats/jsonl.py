@@ -26,6 +26,8 @@ MAX_LINES = 600
 _HUGE = 10**300
 """Integers from here on have no place among floats."""
 _MAX_STEPS = re.compile(r'"max_steps": ?(\d+),?\Z')
+_REACHED = re.compile(r'"global_step": ?(\d+)')
+"""In a `trainer_state.json` before its records, of which the last one may be of an earlier step."""
 _VALUE = re.compile(
     rf""""(?:[^"\\]|\\.)*"\s*:
     |"(?P<number>{PLAIN})"(?!\s*:)|"(?P<text>(?:[^"\\]|\\.)*)"
@@ -109,9 +111,11 @@ class JsonLines:
         if not isinstance(held, list):
             return None
         if found := _MAX_STEPS.match(text):
-            return Row(self.name, [Pair("max_steps", float(found[1]))], kind="totals")
+            return _planned(found[1], memory.pop("reached", None))
         if text.endswith("["):
             # A list inside: what was collected belongs to an outer object.
+            if '"log_history"' in text and (reached := _REACHED.search(" ".join(held))):
+                memory["reached"] = reached[1]
             memory["json"] = ["{"]
             memory["json_list"] = True
             return None
@@ -154,11 +158,20 @@ def _history(text: str) -> Row | None:
         while text[position : position + 1] in {",", " "}:
             position += 1
     if found := re.search(r'"max_steps": ?(\d+)', text):
-        rows.append(Row("jsonl", [Pair("max_steps", float(found[1]))], kind="totals"))
+        reached = _REACHED.search(text, 0, begin.start())
+        rows.append(_planned(found[1], reached[1] if reached else None))
     if not rows:
         return None
     rows[0].more = tuple(rows[1:])
     return rows[0]
+
+
+def _planned(steps: str, reached: object) -> Row:
+    """How many steps there are to be, and how many were made, where that is known."""
+    pairs = [Pair("max_steps", float(steps))]
+    if isinstance(reached, str):
+        pairs.append(Pair("step", float(reached)))
+    return Row("jsonl", pairs, kind="totals")
 
 
 def _whole(text: str) -> bool:

@@ -23,7 +23,7 @@ _PHASE_EVAL = re.compile(
     re.IGNORECASE,
 )
 _PHASE_TRAIN = re.compile(r"(?:^|[\s\[(|_])(?:train|training)(?:$|[\s\])|:.,_])", re.IGNORECASE)
-_SUMMARY = re.compile(r"^(?:Summary|END epoch|Average over|Best|Final)\b|\btotal:\s*$")
+_SUMMARY = re.compile(r"^(?:Summary|END epoch|Averaged? (?:over|stats)|Best|Final)\b|\btotal:\s*$")
 _STARS = re.compile(r"\s*\*\s+(?:Acc|Prec|Loss)", re.IGNORECASE)
 _RANKS = frozenset({"rank", "local_rank", "global_rank"})
 _SENTENCE = """
@@ -160,7 +160,7 @@ def _told_by(pairs: list[Pair], phase: Phase | None) -> Phase | None:
     results = [(pair, *canonical(pair.name)) for pair in pairs]
     results = [one for one in results if one[1].role == "result"]
     told = [own for _pair, _meaning, own in results]
-    if phase == "eval" and any(told):
+    if phase == "eval" and (any(told) or any(_PHASE_TRAIN.search(p.name) for p in pairs)):
         return None  # names that tell their own phase: the line holds several
     if phase is None and "eval" in told and "train" not in told:
         others = {meaning.name for _pair, meaning, own in results if own is None}

@@ -176,6 +176,7 @@ def scan(
         if in_epoch and total is not None and (not name or name.lower() in _INNER):
             pairs.append(Pair("epoch_step", value, "", (begin, after_digits)))
             pairs.append(Pair("epoch_steps", to_float(total), "", match.span("total")))
+            residual += dropped
             in_epoch, before = False, position
             continue
         in_epoch = in_epoch and unit == "%" and not name
