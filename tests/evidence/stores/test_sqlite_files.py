@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from trainwarden.evidence.base import Target
 from trainwarden.evidence.log_files import expand
 from trainwarden.evidence.log_readings import read_log
 from trainwarden.evidence.logs import LogSource
-from trainwarden.evidence.stores.sqlite import Database
+from trainwarden.evidence.stores.sqlite import Database, TimeUp
 from trainwarden.records.job import Job
 
 SCHEMA = (
@@ -220,17 +221,28 @@ def test_values_of_other_types_and_bytes_that_are_no_text_are_passed_over(tmp_pa
     connection.close()
 
 
-def test_reading_stops_when_its_time_is_over_and_goes_on_where_it_stood(tmp_path: Path) -> None:
+def test_reading_stops_when_its_time_is_over_and_goes_on_where_it_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "large.db"
-    writer(path, "delete", 50_000).close()
+    writer(path, "delete", 5000).close()
     reader, whole = stores.follow(path, None, deadline=time.monotonic() - 1)
-    assert not whole
-    rounds = 0
-    while not whole:
-        reader, whole = stores.follow(path, reader, deadline=time.monotonic() + 0.05)
-        rounds += 1
-    assert rounds > 1
-    assert reader.reading.series["loss"].count == 50_000
+    assert (whole, reader.reading.lines) == (False, 0)
+    queries = itertools.count(1)
+
+    def in_time(_database: Database) -> None:
+        if next(queries) % 15 == 0:
+            raise TimeUp
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "_in_time", in_time)
+        patched.setattr("trainwarden.evidence.stores.trackio.CHUNK", 100)
+        rounds = 0
+        while not whole:
+            reader, whole = stores.follow(path, reader)
+            rounds += 1
+    assert 3 < rounds < 40
+    assert reader.reading.series["loss"].count == 5000
     fresh, _ = stores.follow(path, None)
     assert reader.to_state() == fresh.to_state()
 

@@ -38,15 +38,14 @@ def newest_run(folder: Path) -> Path | None:
 
     Of two, one that logged something goes before one that did not.
     """
-    best: tuple[tuple[bool, int, str], Path] | None = None
+    begun: list[tuple[int, str, Path]] = []
     for run in islice(_runs(folder), MAX_RUNS):
         meta = _meta(run)
         if _RUN.search(meta) and not _DELETED.search(meta):
-            begun = _BEGUN.search(meta)
-            weight = (any(_metrics(run)), int(begun[1]) if begun else 0, run.name)
-            if best is None or weight > best[0]:
-                best = weight, run
-    return best[1] if best else None
+            found = _BEGUN.search(meta)
+            begun.append((int(found[1]) if found else 0, run.name, run))
+    runs = [run for _time, _name, run in sorted(begun, reverse=True)]
+    return next((run for run in runs if any(_metrics(run))), runs[0] if runs else None)
 
 
 def written(run: Path) -> float:
