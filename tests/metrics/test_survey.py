@@ -74,3 +74,42 @@ def test_odd_numbers_are_read_as_line_by_line(kind: str, share: float) -> None:
     text = "\n".join(lines) + "\n"
     assert outcome(text, True) == outcome(text, False)
     assert "loss" in outcome(text, True)
+
+
+TRAINING = {
+    "text": "step {i} | loss {a:.4f} | lr 3e-4\n",
+    "nanogpt": "iter {i}: loss {a:.4f}, time 90.51ms, mfu 30.2%\n",
+    "jsonl": '{{"step": {i}, "loss": {a}, "lr": 3e-4}}\n',
+    "bars": "\r {p:2d}%|   | {i}/600 [00:{s:02d}<09:31, 1.{s:02d}it/s, loss={a:.3f}]",
+    "dicts": "{{'loss': {a:.4f}, 'grad_norm': 1.5, 'learning_rate': 3e-4, 'epoch': {e}}}\n",
+}
+BETWEEN = [
+    "saving checkpoint to out",
+    "step {i}: train loss 2.5, val loss {a}",
+    'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: no {i}',
+    "Resuming from checkpoint {i}",
+    "***** Running Evaluation *****",
+    "{{'eval_loss': {a}, 'epoch': 0.5}}",
+    '{{"step": {i}, "eval_loss": {a}}}',
+    '{{"step": {i}, "loss": {a}}}',
+    "loss: {a}",
+    "Epoch {s}",
+    "epoch {s} step {p} loss {a}",
+    "iter {i}: loss {a}, time 3.00ms",
+    "Training done",
+    "val: 100%|███| 10/10 [00:01<00:00, 3.1it/s]",
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", TRAINING)
+def test_what_stands_between_them_counts_in_its_place(kind: str, seed: int) -> None:
+    noise = random.Random(f"{kind}{seed}")
+    some, share = noise.sample(BETWEEN, 3), noise.choice([0.01, 0.03, 0.1])
+    text = ""
+    for i in [*range(1, 500), *range(300, 600)][: noise.choice([500, 800])]:
+        told = {"i": i, "a": noise.random(), "s": i % 60, "p": i // 6, "e": i / 100}
+        text += TRAINING[kind].format(**told)
+        if noise.random() < share:
+            text += "\n" * (kind == "bars") + noise.choice(some).format(**told) + "\n"
+    assert outcome(text, True) == outcome(text, False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainwarden.metrics.formats.base import LineFormat, Places
 from trainwarden.metrics.journal import TAIL_LINES
-from trainwarden.metrics.merge import Part
+from trainwarden.metrics.parts import Part
 from trainwarden.metrics.survey import Sketch, Survey, bounds, survey
 from trainwarden.metrics.templates import Template
 
@@ -85,8 +85,8 @@ class Block:
         return parts
 
     def others(self, parts: Sequence[Part], begin: int) -> list[int]:
-        """The lines from one on that are in no part."""
-        left = np.ones(len(self), bool)
+        """The lines from one on that are in no part, and hold anything."""
+        left = np.diff(self.starts) > 1
         left[:begin] = False
         for part in parts:
             left[part.at] = False

@@ -45,21 +45,22 @@ class Column:
 
     def take(self, run: Run) -> None:
         """Take many points at once, after those that are pending."""
-        if self.pending:
-            self._settle()
+        self.gather()
         self._take(*run)
 
     def fold(self) -> None:
         """Move the pending points into the series; a repeated line counts once."""
-        if self.pending:
-            self._settle()
+        self.gather()
         if self.runs:
             steps, values, offsets = map(np.concatenate, zip(*self.runs, strict=True))
             self.runs.clear()
             self.waiting = 0
             self.series.extend_arrays(steps, values, offsets)
 
-    def _settle(self) -> None:
+    def gather(self) -> None:
+        """Make a run of the points that are pending."""
+        if not self.pending:
+            return
         steps, values, offsets = zip(*self.pending, strict=True)
         self.pending.clear()
         self._take(np.array(steps, float), np.array(values, float), np.array(offsets, np.int64))

@@ -8,69 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trainwarden.metrics.columns import Column, Run
-from trainwarden.metrics.formats.base import PART, Numbers, Places, Row
+from trainwarden.metrics.formats.base import PART, Numbers, Places
+from trainwarden.metrics.parts import Part, as_of, by_logger, gaps, joined
 from trainwarden.metrics.places import Bar, Logger
 from trainwarden.metrics.repeats import said
 
 if TYPE_CHECKING:
-    from trainwarden.metrics.recorder import Binding, Recorder
-
-
-@dataclass(slots=True, eq=False)
-class Part:
-    """Lines of one shape: their places among all lines, numbers by pair, times, byte offsets."""
-
-    row: Row
-    key: Any
-    rank: int | None
-    at: Places
-    columns: Sequence[Numbers]
-    times: Numbers | None
-    offsets: Places
-    binding: Binding = field(init=False)
-    logger: Logger | None = None
-    """None where the lines are copies by another process than the one that counts."""
-    x: Numbers = field(init=False)
-    """Their steps on the axis of the series."""
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def between(self, begin: int, end: int) -> Part:
-        """Those of the lines from one to another."""
-        low, high = np.searchsorted(self.at, (begin, end))
-        some = slice(low, high)
-        return Part(
-            self.row,
-            self.key,
-            self.rank,
-            self.at[some],
-            [column[some] for column in self.columns],
-            None if self.times is None else self.times[some],
-            self.offsets[some],
-        )
-
-    def ends(self) -> list[tuple[int, float]]:
-        """The first and the last time told, with their lines."""
-        if self.times is None:
-            return []
-        told = np.flatnonzero(~np.isnan(self.times))
-        return [(int(self.at[i]), float(self.times[i])) for i in (*told[:1], *told[-1:])]
-
-    def get(self, role: str) -> Numbers | None:
-        """The numbers of a position, where the lines have it."""
-        index = dict(self.binding.places).get(role)
-        return None if index is None else self.columns[index]
+    from trainwarden.metrics.recorder import Recorder
 
 
 class Merge:
-    """What a recorder would make of some parts; `commit` makes it so."""
+    """What a recorder would make of some parts; `commit` makes it so, up to a line.
+
+    Other lines may be taken between two commits: as long as the merge `stands` after them. The
+    points are put into their columns by `flush`, many at once.
+    """
 
     def __init__(self, recorder: Recorder, parts: Sequence[Part]) -> None:
         self.recorder = recorder
@@ -81,8 +38,10 @@ class Merge:
         self.free: list[Part] = []
         self.bar: Bar | None = None
         self.bar_key = ""
-        self.moved: Any = slice(None)
         self.active = self.on_main = False
+        self._begin = self._end = 0
+        """The lines that were committed and not yet flushed."""
+        self._left: tuple[object, ...] = ()
 
     def possible(self) -> bool:
         """Whether the parts hold nothing but lines that go on. Changes nothing."""
@@ -134,8 +93,8 @@ class Merge:
                 return False
             if bar.base != tracker.epochs_before(bar.epoch) * bar.total:
                 return False
-        steps = _joined(self.bars, [part.x for part in self.bars])
-        fresh = np.diff(steps, prepend=bar.n)
+        steps = joined(self.bars, [part.x for part in self.bars])
+        fresh = gaps(steps, bar.n)
         if not (fresh >= 0).all():
             return False
         if not (fresh > 0).all():
@@ -144,7 +103,7 @@ class Merge:
                 return False
             if bar.head not in {None, tracker.head}:
                 return False  # an epoch began
-            self.moved = fresh > 0
+            self.bars[0].moved = fresh > 0
         for part in self.bars:
             part.x = part.x + bar.base
         self.active = actives == {True}
@@ -164,9 +123,9 @@ class Merge:
                 return False
             part.x = part.columns[part.binding.step_at]
             part.logger = logger if logger.rank == part.rank else None
-        for logger, group in _by_logger(self.stepped):
-            steps = _joined(group, [part.x for part in group])
-            strides = np.diff(steps, prepend=logger.last)
+        for logger, group in by_logger(self.stepped):
+            steps = joined(group, [part.x for part in group])
+            strides = gaps(steps, logger.last)
             if not (strides >= 0).all() or math.isinf(steps[-1]):
                 return False
             if tracker.turned_at >= 0 and not strides.all():
@@ -195,13 +154,13 @@ class Merge:
                 return False
             stepped = [part for part in self.stepped if part.logger is not None]
             for part in told:
-                part.x = _as_of(part, stepped, tracker.current)
+                part.x = as_of(part, stepped, tracker.current)
             return True
         if tracker.main_bar:
             return self._beside_bar(told)
         if not tracker.counted or self.bars:
             return False
-        for logger, group in _by_logger(told):
+        for logger, group in by_logger(told):
             if len(group) > 1:
                 return False
             group[0].x = logger.rows + np.arange(1.0, len(group[0].at) + 1)
@@ -226,14 +185,14 @@ class Merge:
         if tracker.last_bar not in {"", tracker.main_bar} or (self.bars and not self.on_main):
             return False
         for part in told:
-            part.x = _as_of(part, self.bars, bar.base + bar.n)
+            part.x = as_of(part, self.bars, bar.base + bar.n)
         # Rows at one place of the bar may say the same again.
-        every = _joined(told, [part.x for part in told])
-        if not (np.diff(every, prepend=tracker.said.get("bar", -1.0)) > 0).all():
+        every = joined(told, [part.x for part in told])
+        if not (gaps(every, tracker.said.get("bar", -1.0)) > 0).all():
             return False
-        for logger, group in _by_logger(told):
-            steps = _joined(group, [part.x for part in group])
-            if not (np.diff(steps, prepend=logger.last) > 0).all():
+        for logger, group in by_logger(told):
+            steps = joined(group, [part.x for part in group])
+            if not (gaps(steps, logger.last) > 0).all():
                 return False
             if bar.total > 0 and steps[-1] > bar.base + bar.total:
                 return False
@@ -241,44 +200,93 @@ class Merge:
 
     # Taking them in ----------------------------------------------------------------------------
 
-    def commit(self) -> None:
-        """Take the parts in."""
+    def stands(self) -> bool:
+        """Whether all is as the last commit left it, as far as it matters here."""
+        if self._state() != self._left:
+            return False
+        if any(column.pending for column in self._columns()):
+            # Other lines have points of the same columns, which come after those so far.
+            self.flush()
+            self._gather()
+        return True
+
+    def _gather(self) -> None:
+        for column in self._columns():
+            column.gather()
+
+    def _columns(self) -> Iterable[Column]:
+        return (column for part in self.parts for _, column, _ in part.binding.takes)
+
+    def _state(self) -> tuple[object, ...]:
+        recorder, tracker, bar = self.recorder, self.tracker, self.bar
+        return (
+            *(recorder.section, tracker.columns, tracker.explicit, tracker.detailed),
+            *(tracker.records, tracker.main_bar, tracker.last_bar, tracker.first_epoch),
+            *(tracker.current, tracker.turned_at, tracker.head, tracker.counted, tracker.said),
+            *(tracker.last_time, tracker.last_time_step),
+            bar and (tracker.bars.get(self.bar_key) is bar, bar.n, bar.base, bar.epoch, bar.head),
+            *(
+                (one.last, one.base, one.rank, one.rows)
+                for part in self.parts
+                if (one := part.logger) is not None
+            ),
+        )
+
+    def commit(self, begin: int, end: int) -> None:
+        """Take in the lines from one to another, which follow those of the commit before."""
         tracker, ending = self.tracker, self.recorder.ending
-        told = [part for part in (*self.stepped, *self.free) if part.logger is not None]
-        self._commit_bars()
-        self._commit_positions()
-        self._commit_said()
+        if not self._left:
+            self._begin = begin
+            self._gather()
+        bars, stepped, free = (
+            [one for part in parts if len(one := part.between(begin, end))]
+            for parts in (self.bars, self.stepped, self.free)
+        )
+        told = [part for part in (*stepped, *free) if part.logger is not None]
+        self._commit_bars(bars)
+        self._commit_positions((*bars, *stepped, *free))
+        self._commit_said(free)
         counting = [part for part in told if self._counts(part)]
-        for logger, group in _by_logger(told):
-            steps = _joined(group, [part.x for part in group])
-            self._commit_logger(logger, group, steps)
+        for logger, group in by_logger(told):
+            self._commit_logger(logger, group, joined(group, [part.x for part in group]))
         if counting:
             x = max(float(part.x.max()) for part in counting)
             if x > tracker.current:
                 tracker.current = tracker.printed = x
                 tracker.runs = max(tracker.runs, 1)
         tracker.rows += sum(len(part.at) for part in told)
-        lively = told + [part for part in self.bars if self.on_main and part.binding.values]
-        self._commit_values(lively)
-        self._commit_redrawn()
+        self._commit_redrawn(bars)
         self._commit_times([part for part in told if part.times is not None])
+        lively = self._lively(told, bars)
         if lively and (ending.fatal is not None or ending.finish):
-            for x in _joined(lively, [self._part_moved(part, part.x) for part in lively]).tolist():
+            for x in joined(lively, [part.fresh(part.x) for part in lively]).tolist():
                 ending.went_on(x)
-        if lively and any(len(self._part_moved(part, part.x)) for part in lively):
+        if lively and any(len(part.fresh(part.x)) for part in lively):
             ending.paused = False
+        self._end = end
+        self._left = self._state()
 
-    def _commit_said(self) -> None:
-        if not self.free:
+    def flush(self) -> None:
+        """Put the points of all lines that were committed into their columns."""
+        begin, self._begin = self._begin, self._end
+        told = [part for part in (*self.stepped, *self.free) if part.logger is not None]
+        some = [part.between(begin, self._end) for part in self._lively(told, self.bars)]
+        self._commit_values([part for part in some if len(part)])
+
+    def _lively(self, told: list[Part], bars: list[Part]) -> list[Part]:
+        return told + [part for part in bars if self.on_main and part.binding.values]
+
+    def _commit_said(self, free: list[Part]) -> None:
+        if not free:
             return
         tracker = self.tracker
-        last = max(self.free, key=lambda part: int(part.at[-1]))
+        last = max(free, key=lambda part: int(part.at[-1]))
         numbers = [float(column[-1]) for column in last.columns]
         bar = tracker.bar_at
         if not tracker.explicit and tracker.main_bar:
             bar = float(last.x[-1])
         tracker.said = said(last.row, numbers, bar) | {"x": float(last.x[-1])}
-        for part in self.free:
+        for part in free:
             if any(pair.unit == PART for pair in part.row.pairs):
                 tracker.counted = True
 
@@ -286,14 +294,11 @@ class Merge:
         """Whether the lines say themselves how far training is."""
         return part.binding.step_at >= 0 or not (self.tracker.explicit or self.tracker.main_bar)
 
-    def _part_moved(self, part: Part, values: Any) -> Any:
-        return values[self.moved] if part.row.kind == "bar" else values
-
-    def _commit_bars(self) -> None:
+    def _commit_bars(self, bars: list[Part]) -> None:
         tracker, bar = self.tracker, self.bar
-        if bar is None:
+        if bar is None or not bars:
             return
-        x = max(float(part.x[-1]) for part in self.bars)
+        x = max(float(part.x[-1]) for part in bars)
         bar.n, bar.head = x - bar.base, tracker.head
         if self.active:
             tracker.last_bar = self.bar_key
@@ -305,11 +310,11 @@ class Merge:
             tracker.current = tracker.printed = x
             tracker.runs = max(tracker.runs, 1)
 
-    def _commit_positions(self) -> None:
+    def _commit_positions(self, parts: Iterable[Part]) -> None:
         tracker = self.tracker
         epochs: list[tuple[int, float]] = []
         totals: list[tuple[int, float]] = []
-        for part in self.parts:
+        for part in parts:
             if (column := part.get("epoch")) is not None:
                 epochs.append((int(part.at[-1]), float(column[-1])))
             if part.row.kind != "bar" and (column := part.get("total_steps")) is not None:
@@ -329,7 +334,7 @@ class Merge:
                 logger.last = float(steps[-1])
                 tracker.runs = max(tracker.runs, 1)
             return
-        strides = np.diff(steps, prepend=logger.last)
+        strides = gaps(steps, logger.last)
         if (strides > 0).any():
             logger.stride = float(strides[strides > 0][-1])
         logger.last = float(steps[-1])
@@ -342,11 +347,11 @@ class Merge:
             logger.epoch = max(epochs)[1]
         tracker.resuming = False
 
-    def _commit_redrawn(self) -> None:
+    def _commit_redrawn(self, bars: list[Part]) -> None:
         """What the bar said when it was redrawn where it stands, as the last of the lines."""
-        if not self.on_main or isinstance(self.moved, slice) or self.moved[-1]:
+        if not self.on_main or not bars or bars[0].moved is None or bars[0].moved[-1]:
             return
-        part = self.bars[0]
+        part = bars[0]
         for index, column, factor in part.binding.takes:
             value = float(part.columns[index][-1]) * factor
             column.shown = (float(part.x[-1]), value, int(part.offsets[-1]))
@@ -354,15 +359,16 @@ class Merge:
     def _commit_values(self, parts: Iterable[Part]) -> None:
         pieces: dict[int, tuple[Column, list[tuple[Places, Run]]]] = {}
         for part in parts:
-            x, offsets, at = (self._part_moved(part, v) for v in (part.x, part.offsets, part.at))
+            x, offsets, at = (part.fresh(v) for v in (part.x, part.offsets, part.at))
             if not len(x):
                 continue
             for index, column, factor in part.binding.takes:
-                values = self._part_moved(part, part.columns[index])
+                values = part.fresh(part.columns[index])
                 values = values if factor == 1.0 else values * factor
                 run = (x, values, offsets)
                 pieces.setdefault(id(column), (column, []))[1].append((at, run))
         for column, runs in pieces.values():
+            later, column.pending[:] = column.pending[:], ()
             if len(runs) == 1:
                 column.take(runs[0][1])
             else:
@@ -372,34 +378,10 @@ class Merge:
                     for each in zip(*[run for _at, run in runs], strict=True)
                 )
                 column.take((x, values, offsets))
+            column.pending += later
 
     def _commit_times(self, parts: list[Part]) -> None:
         if parts:
-            times = _joined(parts, [part.times for part in parts])
-            steps = _joined(parts, [part.x for part in parts])
-            self.tracker.timed_all(times, steps, _joined(parts, [part.offsets for part in parts]))
-
-
-def _by_logger(parts: Iterable[Part]) -> list[tuple[Logger, list[Part]]]:
-    groups: dict[int, tuple[Logger, list[Part]]] = {}
-    for part in parts:
-        if part.logger is not None:
-            groups.setdefault(id(part.logger), (part.logger, []))[1].append(part)
-    return list(groups.values())
-
-
-def _joined(parts: Sequence[Part], values: Sequence[Any]) -> Any:
-    """Values of several parts in the order of their lines."""
-    if len(parts) == 1:
-        return values[0]
-    at = np.concatenate([part.at for part in parts])
-    return np.concatenate(values)[np.argsort(at, kind="stable")]
-
-
-def _as_of(part: Part, movers: Sequence[Part], start: float) -> Numbers:
-    """How far the highest `x` of other parts was at each line of a part."""
-    if not movers:
-        return np.full(len(part.at), start)
-    at = np.sort(np.concatenate([mover.at for mover in movers]))
-    x = np.maximum.accumulate([start, *_joined(movers, [mover.x for mover in movers])])
-    return x[np.searchsorted(at, part.at)]
+            times = joined(parts, [part.times for part in parts])
+            steps = joined(parts, [part.x for part in parts])
+            self.tracker.timed_all(times, steps, joined(parts, [part.offsets for part in parts]))

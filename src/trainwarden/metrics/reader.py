@@ -13,7 +13,8 @@ from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.formats.base import FEWEST
 from trainwarden.metrics.lines import strip
 from trainwarden.metrics.linewise import LINE_CAP, LineByLine, readable
-from trainwarden.metrics.merge import Merge, Part
+from trainwarden.metrics.merge import Merge
+from trainwarden.metrics.parts import Part
 from trainwarden.metrics.reading import Ending, Reading
 from trainwarden.metrics.saved import PLAIN, STATE_VERSION, Memory, dump, restore
 from trainwarden.metrics.survey import Survey
@@ -22,6 +23,7 @@ _CONTROL = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _LAST_NUMBER = re.compile(r"[\d.eE+\-]\s*\Z")
 SELF_CLOSING = frozenset({"hf-dict"})
 """Formats that print a summary where the run ends as it should."""
+MAX_BREAKS = 3
 STREAK = 8
 """So many lines of shapes that were learnt just now, and the rest of a block is looked at again."""
 
@@ -59,6 +61,10 @@ class LogReader(LineByLine):
         self._skipping = False
         self._quiet: list[tuple[int, float]] = []
         """Lines of the block that say nothing but a time."""
+        self._merge: Merge | None = None
+        """Lines of the block that are taken in as it goes on."""
+        self._breaks = 0
+        """How often such lines did not go on as they should, in this block."""
         self._over = False
         self._snapshot: LogReader | None = None
 
@@ -175,8 +181,9 @@ class LogReader(LineByLine):
 
     def _walk(self, block: Block, looked: tuple[Plan, Survey] | None) -> None:
         """Take the lines of a block: those of known shapes together, the others by themselves."""
-        begin, enough = 0, STREAK
+        begin, enough, self._breaks = 0, STREAK, 0
         while begin < len(block):
+            self._flush()
             plan, seen = looked or (None, None)
             if plan is None or seen is None:
                 plan = self.plan()
@@ -202,25 +209,60 @@ class LogReader(LineByLine):
                     break
             else:
                 self._settle(block, parts, begin, len(block))
-                return
+                break
+        self._flush()
 
     def _settle(self, block: Block, parts: Sequence[Part], begin: int, end: int) -> None:
         """Take lines that say nothing or are of known shapes; one by one where they must be."""
         tried = 4
         while begin < end:
-            if not (self._recorder.block or self._in_traceback):
-                some = [one for part in parts if len(one := part.between(begin, end))]
-                if sum(map(len, some)) >= FEWEST:
-                    merge = Merge(self._recorder, some)
-                    if merge.possible():
-                        merge.commit()
-                        self._tell(some, begin)
-                        break
-            stop = min(end, begin + tried)
+            some = [one for part in parts if len(one := part.between(begin, end))]
+            if some and self._merged(parts, some, begin, end, len(block)):
+                self._tell(some, begin)
+                break
+            if some:
+                self._flush()
+            stop = min(end, begin + tried) if some else end
             for index in range(begin, stop):
                 self._one(block, index)
             begin, tried = stop, 4 * tried
         self._quiet.clear()
+
+    def _merged(
+        self, parts: Sequence[Part], some: Sequence[Part], begin: int, end: int, last: int
+    ) -> bool:
+        """Take in some lines together; whether that can be.
+
+        All lines up to the `last` are looked at then, so that those behind a line that makes no
+        difference to them need no further look.
+        """
+        if self._recorder.block or self._in_traceback:
+            return False
+        if self._merge is not None and not self._merge.stands():
+            self._flush()
+            self._breaks += 1
+        if self._merge is None:
+            if sum(map(len, some)) < FEWEST:
+                return False
+            if end < last and self._breaks < MAX_BREAKS:
+                ahead = [one for part in parts if len(one := part.between(begin, last))]
+                self._merge = Merge(self._recorder, ahead)
+                if not self._merge.possible():
+                    self._merge, self._breaks = None, MAX_BREAKS
+        if self._merge is None:
+            merge = Merge(self._recorder, some)
+            if not merge.possible():
+                return False
+            merge.commit(begin, end)
+            merge.flush()
+        else:
+            self._merge.commit(begin, end)
+        return True
+
+    def _flush(self) -> None:
+        merge, self._merge = self._merge, None
+        if merge is not None:
+            merge.flush()
 
     def _tell(self, parts: Sequence[Part], begin: int) -> None:
         told = [(index, time) for index, time in self._quiet if index >= begin]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainwarden.metrics.columns import DERIVED, Columns
 from trainwarden.metrics.formats.base import Numbers, Row
+from trainwarden.metrics.parts import gaps
 from trainwarden.metrics.places import Bar, Logger, bar_kind
 
 FEW = 20
@@ -352,16 +353,16 @@ class Tracker:
         at = self.last_time_step
         if not len(times):
             return
-        if at is None or self.last_time is None or not (np.diff(steps, prepend=at) >= 0).all():
+        if at is None or self.last_time is None or not (gaps(steps, at) >= 0).all():
             for row in zip(times.tolist(), steps.tolist(), offsets.tolist(), strict=True):
                 self.timed(*row)
             return
-        fresh = np.diff(steps, prepend=at) > 0
+        fresh = gaps(steps, at) > 0
         times, steps, offsets = times[fresh], steps[fresh], offsets[fresh]
         if not len(times):
             return
-        spent = np.diff(times, prepend=self.last_time)
-        paces = spent / np.diff(steps, prepend=at)
+        spent = gaps(times, self.last_time)
+        paces = spent / gaps(steps, at)
         later = spent > 0
         self.last_time, self.last_time_step = float(times[-1]), float(steps[-1])
         column = self.columns.get(DERIVED, None)
