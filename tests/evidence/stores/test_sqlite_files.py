@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from trainwarden.evidence import stores
 from trainwarden.evidence.base import Target
+from trainwarden.evidence.excerpts import text_at
 from trainwarden.evidence.log_files import expand
 from trainwarden.evidence.log_readings import read_log
 from trainwarden.evidence.logs import LogSource
@@ -73,6 +75,30 @@ def test_a_live_store_is_read_without_a_trace(tmp_path: Path, journal: str) -> N
     assert last_loss(path) == 8.5
     assert traces(tmp_path) == before
     assert set(before) <= {"live.db", "live.db-journal"}
+
+
+def test_places_of_a_live_store_are_read_from_one_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "live.db"
+    connection = writer(path, "wal", 50)
+    copied: list[Path] = []
+    copyfile = shutil.copyfile
+
+    def counted(source: Path, target: Path) -> Path:
+        copied.append(source)
+        return copyfile(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", counted)
+    assert [text_at(path, row, 20) for row in range(1, 51)] == [
+        f'step {step}: {{"loss": {step}.5}}'.encode()[:20] for step in range(50)
+    ]
+    assert copied.count(path) == 1
+    add(connection, range(50, 51))
+    assert last_loss(path) == 50.5
+    assert copied.count(path) == 2
+    assert text_at(path, 99, 20) == b""
+    connection.close()
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])

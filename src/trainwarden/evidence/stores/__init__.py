@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from trainwarden.evidence.stores import mlflow_files
+from trainwarden.evidence.stores import mlflow_db, mlflow_files, trackio
 from trainwarden.evidence.stores.base import Store
 from trainwarden.evidence.stores.mlflow_db import MlflowDatabase, is_mlflow
 from trainwarden.evidence.stores.mlflow_files import MlflowFiles
@@ -115,8 +115,12 @@ def row_text(path: Path, row: int) -> str | None:
 
     Raises OSError.
     """
-    with _opened(parted(path)[0], None) as (store, _database):
-        return store.text(row) if isinstance(store, (MlflowDatabase, Trackio)) else None
+    file, _run = parted(path)
+    if file.is_dir():
+        return None
+    with Database(file) as database:
+        kind = mlflow_db if is_mlflow(database) else trackio if is_trackio(database) else None
+        return kind.row_text(database, row) if kind else None
 
 
 @contextmanager

@@ -79,37 +79,19 @@ class MlflowDatabase:
     def read(self, reader: StoreReader, until: int | None = None) -> None:
         """Take the rows after the last one read."""
         self._about(reader)
-        while rows := self._rows(
-            "run_uuid = ?", self.run, reader.position, _LAST if until is None else until, CHUNK
-        ):
+        while rows := self._rows(reader.position, _LAST if until is None else until, CHUNK):
             reader.take(_points(rows))
             reader.position = int(rows[-1][0])
             reader.cursor = {"row": reader.position, "was": _digest_of(rows[-1])}
             if len(rows) < CHUNK:
                 break
 
-    def text(self, row: int) -> str | None:
-        """What stands in a row of the metrics, None where there is none."""
-        rows = self._rows("? IS NOT NULL", "", row - 1, row, 1)
-        if not rows:
-            return None
-        point = _points(rows)[0]
-        stamp = f", timestamp {rows[0][3]:.0f}" if rows[0][3] is not None else ""
-        return f"{point.tag} = {float(point.values[0])!r} at step {point.steps[0]:.0f}{stamp}"
-
-    def _rows(
-        self, which: str, run: str, after: int, until: int, most: int
-    ) -> list[tuple[Any, ...]]:
-        columns = self._columns
-        query = _POINTS.format(
-            which=which,
-            step="CAST(step AS REAL)" if "step" in columns else "0.0",
-            is_nan="is_nan" if "is_nan" in columns else "0",
-        )
-        return self._database.rows(query, (run, after, until, most))
+    def _rows(self, after: int, until: int, most: int) -> list[tuple[Any, ...]]:
+        query = _query("run_uuid = ?", self._columns)
+        return self._database.rows(query, (self.run, after, until, most))
 
     def _digest(self, row: int) -> str:
-        rows = self._rows("run_uuid = ?", self.run, row - 1, row, 1)
+        rows = self._rows(row - 1, row, 1)
         return _digest_of(rows[0]) if rows else ""
 
     def _about(self, reader: StoreReader) -> None:
@@ -121,6 +103,23 @@ class MlflowDatabase:
         if rows:
             status, begun, ended = rows[0]
             reader.about(str(status), params, _seconds(begun), _seconds(ended))
+
+
+def row_text(database: Database, row: int) -> str | None:
+    """What stands in a row of the metrics, None where there is none."""
+    query = _query("? IS NOT NULL", database.columns("metrics"))
+    rows = database.rows(query, ("", row - 1, row, 1))
+    if not rows:
+        return None
+    point = _points(rows)[0]
+    stamp = f", timestamp {rows[0][3]:.0f}" if rows[0][3] is not None else ""
+    return f"{point.tag} = {float(point.values[0])!r} at step {point.steps[0]:.0f}{stamp}"
+
+
+def _query(which: str, columns: frozenset[str]) -> str:
+    """Metrics of some rows: old stores have neither steps nor a mark of NaN."""
+    step = "CAST(step AS REAL)" if "step" in columns else "0.0"
+    return _POINTS.format(which=which, step=step, is_nan="is_nan" if "is_nan" in columns else "0")
 
 
 def _seconds(milliseconds: Any) -> float | None:

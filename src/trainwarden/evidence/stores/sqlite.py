@@ -13,6 +13,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -55,7 +56,7 @@ class Database:
         """Whether it is too large to be copied, so that what its write-ahead log has is missing."""
         self._deadline = deadline
         self._connection: sqlite3.Connection | None = None
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._from_copy = False
         self._stamp: object = None
         self._fixed = False
 
@@ -133,9 +134,19 @@ class Database:
 
     def _copied(self) -> sqlite3.Connection:
         """A connection to a private copy, made while nothing was folded in or rolled back."""
-        self._copy = tempfile.TemporaryDirectory(prefix="trainwarden-")
-        copy = Path(self._copy.name) / "copy"
+        self._from_copy = True
         sources = (self.path, *besides(self.path))
+        with _copies.lock:
+            now = (self.path, *map(_stamp, sources))
+            if _copies.of != now:
+                _copies.of = None
+                self._copy_to(_copies.fresh(), sources)
+                _copies.of = now
+            connection = sqlite3.connect(_copies.file, timeout=_BUSY)
+            connection.execute("SELECT count(*) FROM sqlite_master")  # opens it, mends it
+            return connection
+
+    def _copy_to(self, copy: Path, sources: tuple[Path, ...]) -> None:
         for attempt in range(_TRIES):
             before = _stamp(self.path), _head(sources[1]), _stamp(sources[2])
             for source, target in zip(sources, (copy, *besides(copy)), strict=True):
@@ -146,7 +157,7 @@ class Database:
                     if source is self.path:
                         raise
             if before == (_stamp(self.path), _head(sources[1]), _stamp(sources[2])):
-                return sqlite3.connect(copy, timeout=_BUSY)
+                return
             self._in_time()
             time.sleep(0.01 * attempt)
         raise OSError(errno.EBUSY, "it is written to all the time: try again", str(self.path))
@@ -157,14 +168,37 @@ class Database:
     def _may_be_mended(self, error: Exception) -> bool:
         """Whether a copy may show what the file itself does not: locked, or left in a commit."""
         refused = ("locked", "readonly", "unable to open", "busy", "disk i/o")
-        return self._copy is None and any(word in str(error).lower() for word in refused)
+        return not self._from_copy and any(word in str(error).lower() for word in refused)
 
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        if self._copy is not None:
-            self._copy.cleanup()
-        self._connection, self._copy = None, None
+        self._connection, self._from_copy = None, False
+
+
+class _Copies:
+    """The last copy that was made: places of one state of a file are read one after another."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.of: object = None
+        """Of what, in which state."""
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def file(self) -> Path:
+        """The copy."""
+        return Path(self._folder.name if self._folder else "") / "copy"
+
+    def fresh(self) -> Path:
+        """Where a new copy is to lie; the one before is gone then."""
+        if self._folder is not None:
+            self._folder.cleanup()
+        self._folder = tempfile.TemporaryDirectory(prefix="trainwarden-")
+        return self.file
+
+
+_copies = _Copies()
 
 
 _COLUMNS = "SELECT substr(name, 1, 100) FROM pragma_table_info(?) LIMIT 200"

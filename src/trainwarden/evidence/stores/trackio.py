@@ -72,16 +72,6 @@ class Trackio:
             if len(rows) < CHUNK:
                 break
 
-    def text(self, row: int) -> str | None:
-        """What stands in a row of the metrics, None where there is none."""
-        query = _ROWS.format(key="0")
-        rows = self._database.rows(query, (LONGEST, 0, row - 1, row, 1))
-        if not rows:
-            return None
-        _id, step, time, logged = rows[0]
-        told = logged.decode("utf-8", "replace") if isinstance(logged, bytes) else str(logged)
-        return f"step {step:.0f}: {told}, timestamp {time}"
-
     def _rows(self, after: int, until: int, most: int) -> list[tuple[Any, ...]]:
         query = _ROWS.format(key=self._key)
         return self._database.rows(query, (LONGEST, self.run, after, until, most))
@@ -93,6 +83,16 @@ class Trackio:
         found = self._database.rows(_CONFIG.format(key=self._key), (LONGEST, self.run))
         told = _loaded(found[0][0]) if found else None
         return {k: v for k, v in told.items() if k[:1] != "_"} if isinstance(told, dict) else {}
+
+
+def row_text(database: Database, row: int) -> str | None:
+    """What stands in a row of the metrics, None where there is none."""
+    rows = database.rows(_ROWS.format(key="0"), (LONGEST, 0, row - 1, row, 1))
+    if not rows:
+        return None
+    _id, step, time, logged = rows[0]
+    told = logged.decode("utf-8", "replace") if isinstance(logged, bytes) else str(logged)
+    return f"step {step or 0:.0f}: {told}, timestamp {time}"
 
 
 def _decoded(rows: Iterable[tuple[Any, ...]], reader: StoreReader) -> Iterable[Row]:
