@@ -171,3 +171,105 @@ def test_reading_goes_on_from_what_was_saved(axis: Written, data: st.DataObject)
     again.feed(axis.data[half:])
     again.finish()
     assert repr(again.reading) == repr(read(axis.data))
+
+
+def value_texts() -> st.SearchStrategy[str]:
+    """What stands for a value in a row."""
+    number = st.one_of(st.integers(-(10**20), 10**20), st.floats(allow_nan=True, width=32))
+    word = st.sampled_from(["NaN", "Infinity", "-Infinity", "x" * 300, "1,2", "\u20ac"])
+    inner = st.dictionaries(st.sampled_from(["a", "b", "_type"]), st.one_of(number, word))
+    odd = st.sampled_from(["1,2", "1,[2", "3]", '1,"', '"5"', "-", "01", "1e999", "", "tru", "{"])
+    every = st.one_of(number, number, number, word, inner, st.lists(number), st.none())
+    return st.one_of(every.map(json.dumps), every.map(json.dumps), odd)
+
+
+NAMES = st.sampled_from(
+    ["train/loss", "val/loss", "lr", "n" * 80, "iter", "_runtime", "euro\u20ac"]
+)
+ROW = st.tuples(
+    st.sampled_from(["history", "history", "history", "summary", "stats"]),
+    st.lists(st.tuples(NAMES, value_texts(), st.booleans()), max_size=5, unique_by=lambda i: i[0]),
+    st.sampled_from(["item", "field", "both", "none"]),
+    st.booleans(),
+)
+
+
+def written_by_the_package(path: Path, rows: Sequence[Any]) -> bytes:
+    """A run file of rows, by the package's own writer."""
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_write(str(path))
+    for step, (kind, items, steps, info) in enumerate(rows):
+        record = wandb_internal_pb2.Record(num=step)
+        content = getattr(record, kind)
+        if kind == "stats":
+            content.item.add(key="cpu", value_json="3.5")
+            store.write(record)
+            continue
+        told = content.item if kind == "history" else content.update
+        for name, value, nested in items:
+            one = told.add(value_json=value)
+            if nested:
+                one.nested_key.append(name)
+            else:
+                one.key = name
+        if kind == "history" and steps in {"item", "both"}:
+            told.add(key="_step", value_json=str(3 * step))
+        if kind == "history" and steps in {"field", "both"}:
+            content.step.num = 3 * step
+        if info:
+            content._info.stream_id = "x" * 8
+        store.write(record)
+    store.close()
+    return path.read_bytes()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ROW, max_size=12), st.integers(1, 30), st.data())
+def test_many_rows_at_once_are_read_as_each_by_itself(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], times: int, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "run-x.wandb"
+    order = data.draw(st.permutations(rows))
+    whole = written_by_the_package(path, [*(rows * times), *order])
+    whole = whole[: len(whole) - data.draw(st.integers(0, 3))]
+    if len(whole) > 7 and data.draw(st.booleans()):
+        broken = bytearray(whole)
+        broken[data.draw(st.integers(7, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        whole = bytes(broken)
+    reader = WandbReader("run-x.wandb")
+    pieces = data.draw(st.sampled_from([50, 333, 5000]))
+    for begin in range(0, len(whole), pieces):
+        reader.feed(whole[begin : begin + pieces])
+        assert reader.reading.bytes == min(len(whole), begin + pieces)
+    assert repr(reader.reading) == repr(read(whole))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ROW, max_size=12), st.integers(1, 30))
+def test_every_number_of_a_row_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], times: int
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "run-x.wandb"
+    found = read(written_by_the_package(path, rows * times)).series
+    expected: dict[str, list[float]] = {}
+    for kind, items, _steps, _info in rows * times:
+        for name, value, _nested in items if kind == "history" else ():
+            try:
+                parsed = json.loads(value)
+            except ValueError:
+                continue
+            if isinstance(parsed, str) and parsed in {"NaN", "Infinity", "-Infinity"}:
+                parsed = float(parsed)
+            if isinstance(parsed, (int, float)) and name not in {"_runtime", "iter"}:
+                expected.setdefault(name, []).append(float(parsed))
+    values = {
+        one.original: [point.value for point in one.points()]
+        for one in found.values()
+        if one.count and "." not in one.original and not one.original.startswith("system/")
+    }
+    assert {k: repr(v) for k, v in values.items() if k in expected} == {
+        k: repr(v) for k, v in expected.items()
+    }

@@ -67,11 +67,6 @@ class Console:
         journal.event(event)
         return event
 
-    @property
-    def telling(self) -> bool:
-        """Whether something was printed that a row after it may gainsay."""
-        return self.fatal is not None or self.finished
-
     def went_on(self) -> None:
         """A row of history came after what was printed."""
         self.fatal, self.finished = None, False

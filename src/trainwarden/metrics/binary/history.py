@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from trainwarden.metrics.binary.axes import Axes
 from trainwarden.metrics.binary.items import item_of, numbers_of, plain
+from trainwarden.metrics.binary.lookup import Ints
+from trainwarden.metrics.binary.numbers import numbers
 from trainwarden.metrics.binary.rowsplit import Items, Names
 from trainwarden.metrics.binary.scalars import Floats, Points
 from trainwarden.metrics.binary.wire import BYTES, fields
@@ -26,7 +28,7 @@ MAX_LOOSE = 4000
 _SLOW = frozenset(b"tfn[")
 """How values begin that are no numbers whatever follows: true, false, null, lists."""
 
-Ints = NDArray[np.int64]
+_NONE = np.zeros(0, dtype=np.int64)
 Loose = dict[str, tuple[list[int], list[float]]]
 """Numbers decoded one by one: by name, rows and values."""
 
@@ -38,9 +40,11 @@ class History:
         self.axes = Axes()
         self.rows = 0
         """Rows taken so far."""
+        self.waiting = 0
+        """Those that are not folded yet."""
         self._names = Names()
-        self._offsets: list[int] = []
-        self._bodies: list[bytes] = []
+        self._taken: list[tuple[bytes, Ints, Ints]] = []
+        """Bytes of rows, each one's size, and where its record begins in the file."""
         self._size = 0
         self._beside: list[tuple[str, int, float, int]] = []
         """Numbers that stand between rows: name, rows before, value, offset."""
@@ -52,26 +56,30 @@ class History:
         """Whether enough was collected to be folded."""
         return self._size >= ENOUGH or len(self._beside) > 100_000
 
-    def row(self, body: bytes, offset: int) -> None:
-        """Take the content of a history record."""
-        self._offsets.append(offset)
-        self._bodies.append(body)
-        self._size += len(body) + 64
-        self.rows += 1
+    def take(self, rows: bytes, sizes: Ints, offsets: Ints) -> None:
+        """Take the contents of history records, one behind the other."""
+        self._taken.append((rows, sizes, offsets))
+        self._size += len(rows) + 64 * len(sizes)
+        self.waiting += len(sizes)
+        self.rows += len(sizes)
 
-    def beside(self, name: str, value: float, offset: int) -> None:
-        """Take a number that is of the machine: it belongs to the row before."""
-        self._beside.append((name, len(self._offsets), value, offset))
+    def beside(self, name: str, value: float, offset: int, before: int) -> None:
+        """Take a number that is of the machine: it belongs to the row before.
 
-    def happened(self, event: Event) -> None:
+        `before` is how many of the rows waiting come before it, here and below.
+        """
+        self._beside.append((name, before, value, offset))
+
+    def happened(self, event: Event, before: int) -> None:
         """Take an event: its step is that of the row before."""
-        self._events.append((len(self._offsets), event))
+        self._events.append((before, event))
 
     def fold(self) -> list[Points]:
         """The points of all rows taken since, by name, in the order in which the names came up."""
-        n = len(self._offsets)
-        before = self.axes.last if self.rows > n else None
-        offsets = np.array(self._offsets, dtype=np.int64)
+        n = self.waiting
+        before = self.axes.last if self.axes.best is not None else None
+        none = [_NONE]
+        offsets = np.concatenate(none + [offsets for _rows, _sizes, offsets in self._taken])
         columns = self._columns() if n else {}
         steps, times = self.axes.place(n, columns)
         points = []
@@ -80,43 +88,52 @@ class History:
                 axis = self.axes.declared(name, steps, columns)[rows]
                 points.append(Points(name, offsets[rows], axis, values, times[rows]))
         points += self._machine(steps, before or 0.0)
-        points.sort(key=lambda one: int(one.offsets[0]))
+        # By name where a row brings up several: the recorder writes them in no order.
+        points.sort(key=lambda one: (int(one.offsets[0]), one.tag))
         self.axes.done(columns)
         for rows_before, event in self._events:
             event.step = float(steps[rows_before - 1]) if rows_before else before
-        self._offsets.clear()
-        self._bodies.clear()
+        self._taken.clear()
         self._beside.clear()
         self._events.clear()
-        self._size = 0
+        self._size = self.waiting = 0
         return points
 
     def _columns(self) -> dict[str, tuple[Ints, Floats]]:
         """Rows and values by name."""
-        data = b"".join(self._bodies)
-        ends = np.cumsum([len(body) for body in self._bodies])
-        starts = ends - [len(body) for body in self._bodies]
-        items, broken = self._names.split(data, starts, ends)
+        data = b"".join([rows for rows, _sizes, _offsets in self._taken])
+        ends = np.cumsum(np.concatenate([sizes for _rows, sizes, _offsets in self._taken]))
+        items = self._names.split(data, ends)
+        values, read = numbers(data, items.at, items.sizes)
         loose: Loose = {}
-        self._texts(data, items, loose)
-        for index in broken.tolist():
-            _decode(self._bodies[index], index, loose)
+        self._texts(data, items, ~read, loose)
+        for index in items.broken.tolist():
+            _decode(data[int(ends[index - 1]) if index else 0 : int(ends[index])], index, loose)
         columns: dict[str, tuple[Ints, Floats]] = {}
         order = np.argsort(items.names.astype(np.uint16), kind="stable")
-        order = order[items.read[order]]
-        numbers = items.names[order]
-        cuts = np.searchsorted(numbers, np.arange(len(self._names.names) + 1))
+        order = order[read[order]]
+        cuts = np.searchsorted(items.names[order], np.arange(len(self._names.names) + 1))
         for number, name in enumerate(self._names.names):
             chosen = order[cuts[number] : cuts[number + 1]]
             if len(chosen):
-                _merge(columns, name, items.rows[chosen], items.values[chosen])
-        for name, (rows, values) in loose.items():
-            _merge(columns, name, np.array(rows, np.int64), np.array(values, np.float64))
+                _merge(columns, name, items.rows[chosen], values[chosen])
+        for name, (rows, found) in loose.items():
+            _merge(columns, name, np.array(rows, np.int64), np.array(found, np.float64))
+        self._stepless(items, columns)
         return columns
 
-    def _texts(self, data: bytes, items: Items, loose: Loose) -> None:
-        """Values that are no plain decimal numbers."""
-        left = np.flatnonzero(~items.read)
+    def _stepless(self, items: Items, columns: dict[str, tuple[Ints, Floats]]) -> None:
+        """The steps of rows that tell them beside their items alone."""
+        told = items.steps >= 0
+        told[items.broken] = False
+        if "_step" in self._names.names:
+            told[items.rows[items.names == self._names.names.index("_step")]] = False
+        rows = np.flatnonzero(told)
+        if len(rows):
+            _merge(columns, "_step", rows, items.steps[rows].astype(np.float64))
+
+    def _texts(self, data: bytes, items: Items, left: NDArray[np.bool_], loose: Loose) -> None:
+        """Values that are no plain numbers."""
         for row, name, at, size in zip(
             items.rows[left].tolist(),
             items.names[left].tolist(),
@@ -124,9 +141,9 @@ class History:
             items.sizes[left].tolist(),
             strict=True,
         ):
-            value = data[at : at + size]
-            if value[:1] not in _SKIPPED:
-                _add(loose, self._names.names[name], row, _value(value))
+            if data[at] not in _SLOW:
+                value = plain(data[at : at + size].decode("utf-8", "replace"))
+                _add(loose, self._names.names[name], row, value)
 
     def _machine(self, steps: Floats, before: float) -> Iterable[Points]:
         by_name: dict[str, list[tuple[int, float, float]]] = {}
@@ -142,16 +159,6 @@ class History:
                 np.array(values, np.float64),
                 np.full(len(found), np.nan),
             )
-
-
-_SKIPPED = frozenset(bytes([first]) for first in _SLOW)
-
-
-def _value(encoded: bytes) -> Any:
-    try:
-        return float(encoded)
-    except ValueError:
-        return plain(encoded.decode("utf-8", "replace"))
 
 
 def _add(loose: Loose, name: str, row: int, value: Any) -> None:

@@ -7,13 +7,30 @@ from __future__ import annotations
 
 import zlib
 from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+
+from trainwarden.metrics.binary.lookup import Ints
 
 FILE_HEAD, BLOCK, HEAD = 7, 32768, 7
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 LARGEST = 16 << 20
 """Longer records are passed over."""
 _CHUNK = Struct("<IHB").unpack_from
-_SEEDS = [zlib.crc32(bytes([kind])) for kind in range(5)]
+
+
+class Batch(NamedTuple):
+    """Whole records in order: where they begin in the file, and where in `data` each one lies."""
+
+    data: bytes
+    offsets: Ints
+    begins: Ints
+    ends: Ints
+
+
+_Joined = tuple[int, int, bytes]
+"""How many records in one piece come before it, its offset in the file, its bytes."""
 
 
 class Chunks:
@@ -43,8 +60,8 @@ class Chunks:
         """Whether there is a beginning of a record without its end."""
         return bool(self.parts) or any(self.held)
 
-    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Take the next bytes: offset and data of each record that is now whole."""
+    def feed(self, data: bytes) -> Batch:
+        """Take the next bytes: the records that are now whole."""
         passed = min(self.to_skip, len(data))
         if passed:
             self.to_skip -= passed
@@ -52,13 +69,15 @@ class Chunks:
             data = data[passed:]
         data = self.held + data if self.held else data
         at, end, base = 0, len(data), self.offset
-        found: list[tuple[int, bytes]] = []
         if base == 0:
             if end < FILE_HEAD:
                 self.held = data
-                return found
+                return _batch(data, base, [], [], [])
             at = FILE_HEAD
-        whole, crc32, seeds, chunk = memoryview(data), zlib.crc32, _SEEDS, _CHUNK
+        starts: list[int] = []
+        stops: list[int] = []
+        joined: list[_Joined] = []
+        whole, crc32, chunk = memoryview(data), zlib.crc32, _CHUNK
         block_end = BLOCK - base % BLOCK
         while True:
             if at > block_end - HEAD:  # what is left of a block is padding
@@ -72,11 +91,13 @@ class Chunks:
             if after <= block_end and FULL <= kind <= LAST:
                 if after > end:
                     break
-                if crc32(whole[at + HEAD : after], seeds[kind]) == stored:
+                # The sum is that of the kind and the data, which stand beside each other.
+                if crc32(whole[at + HEAD - 1 : after]) == stored:
                     if kind == FULL and not self.parts:
-                        found.append((base + at, data[at + HEAD : after]))
+                        starts.append(at)
+                        stops.append(after)
                     else:
-                        self._part(kind, base + at, data[at + HEAD : after], found)
+                        joined += self._part(kind, base + at, data[at + HEAD : after], len(starts))
                     at = after
                     continue
             self.damaged += bool(stored or size or kind)  # zeros: room made beforehand
@@ -88,27 +109,50 @@ class Chunks:
         self.to_skip += max(0, at - end)
         self.held = data[at:]
         self.offset = base + min(at, end)
-        return found
+        return _batch(data, base, starts, stops, joined)
 
     def _broken(self) -> None:
         if self.parts:
             self.skipped += 1
             self.parts = []
 
-    def _part(self, kind: int, offset: int, data: bytes, found: list[tuple[int, bytes]]) -> None:
+    def _part(self, kind: int, offset: int, data: bytes, before: int) -> list[_Joined]:
+        """Take a chunk of a record: the record where it is whole now; `before` others were."""
         if kind in {FULL, FIRST}:
             self._broken()
             if kind == FULL:
-                found.append((offset, data))
-            else:
-                self.parts, self.begun = [data], offset
-            return
-        if not self.parts:
+                return [(before, offset, data)]
+            self.parts, self.begun = [data], offset
+        elif not self.parts:
             self.skipped += kind == LAST  # its beginning is missing
-            return
-        self.parts.append(data)
-        if kind == LAST:
-            parts, self.parts = self.parts, []
-            found.append((self.begun, b"".join(parts)))
-        elif len(self.parts) * BLOCK > LARGEST:
-            self._broken()
+        else:
+            self.parts.append(data)
+            if kind == LAST:
+                parts, self.parts = self.parts, []
+                return [(before, self.begun, b"".join(parts))]
+            if len(self.parts) * BLOCK > LARGEST:
+                self._broken()
+        return []
+
+
+def _batch(
+    data: bytes,
+    base: int,
+    starts: list[int],
+    stops: list[int],
+    joined: list[_Joined],
+) -> Batch:
+    """Records of one chunk by place, and those of several, each before one of the others."""
+    begins = np.array(starts, dtype=np.int64)
+    offsets, begins, ends = begins + base, begins + HEAD, np.array(stops, dtype=np.int64)
+    if not joined:
+        return Batch(data, offsets, begins, ends)
+    before = [at for at, _offset, _record in joined]
+    sizes = np.array([len(record) for _at, _offset, record in joined])
+    behind = len(data) + np.cumsum(sizes)
+    return Batch(
+        b"".join([data, *(record for _at, _offset, record in joined)]),
+        np.insert(offsets, before, [offset for _at, offset, _record in joined]),
+        np.insert(begins, before, behind - sizes),
+        np.insert(ends, before, behind),
+    )

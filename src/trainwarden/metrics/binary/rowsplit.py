@@ -1,4 +1,4 @@
-"""The fast path for W&B's history: the items of many rows found at once, without decoding them.
+"""The items of many rows found at once, without decoding them: W&B's history and summary alike.
 
 An item is `0a size name 82 01 size value`. Its value's tag is searched for in all rows together,
 and every item must begin where the one before it ended and end where its sizes say; names are told
@@ -12,30 +12,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwarden.metrics.binary.decimals import decimals, windows
+from trainwarden.metrics.binary.lookup import U64, Ints, Lookup
+from trainwarden.metrics.binary.numbers import MASKS, words
 from trainwarden.metrics.binary.wire import BYTES, fields, text
 
-Ints = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 LONGEST = 64
 """Bytes of an encoded name; longer ones are decoded one by one."""
 MAX_NAMES = 2000
-_MASKS = np.tril(np.full((LONGEST + 1, LONGEST), 0xFF, dtype=np.uint8), -1).view(np.uint64)
-"""[n]: all bits of the first n bytes; shape (LONGEST + 1, LONGEST // 8)."""
-_MIX = np.array([0x9E3779B97F4A7C15 * (2 * k + 1) % 2**64 for k in range(8)], dtype=np.uint64)
+_LARGE = 1 << 14
+"""Items of so many bytes and more are decoded one by one: their size takes three."""
+_STEP = 5
+"""Bytes at most of a step that is read here."""
 
 
 class Items(NamedTuple):
-    """Items of rows, in order: number of the row and of the name, value."""
+    """Items of rows, in order: number of the row and of the name; where the value's text lies."""
 
     rows: Ints
     names: Ints
-    values: NDArray[np.float64]
-    read: NDArray[np.bool_]
-    """Whether `values` holds the value; else its text is to be looked at."""
     at: Ints
     sizes: Ints
-    """Where the text of each value stands, and its length."""
+    steps: Ints
+    """Of each row, as told beside its items; -1 where none is."""
+    broken: Ints
+    """The rows that are to be decoded one by one; none of their items is here."""
 
 
 class Names:
@@ -44,95 +44,99 @@ class Names:
     def __init__(self) -> None:
         self.names: list[str] = []
         """By number."""
-        self._words: U64 = np.zeros((0, LONGEST // 8), dtype=np.uint64)
-        self._hashes: U64 = np.zeros(0, dtype=np.uint64)
-        self._order: Ints = np.zeros(0, dtype=np.int64)
-        self._numbers: dict[bytes, int] = {}
+        self._known = Lookup(LONGEST // 8)
         self._refused: set[bytes] = set()
 
-    def split(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Items, Ints]:
-        """The items of rows by place in `data`, and which rows are to be decoded one by one.
-
-        The rows follow upon each other without a gap.
-        """
-        every = np.frombuffer(data, dtype=np.uint8)
+    def split(self, data: bytes, ends: Ints) -> Items:
+        """The items of rows that lie in `data` one behind the other, by where each one ends."""
+        starts = np.concatenate([[0], ends[:-1]])
+        every = np.frombuffer(data + bytes(16), dtype=np.uint8)
         tags = np.flatnonzero((every[:-1] == 0x82) & (every[1:] == 0x01))
         low = np.searchsorted(tags, starts)
         counts = np.searchsorted(tags, ends) - low
+        held = counts > 0
         rows = np.repeat(np.arange(len(starts)), counts)
-        if not len(tags):
-            return _none(), np.arange(len(starts))
-        padded = np.concatenate([every, np.zeros(260, dtype=np.uint8)])
-        sizes = padded[tags + 2].astype(np.int64)
-        at = tags + 3
-        after = at + sizes
-        first = np.zeros(len(tags), dtype=bool)
-        first[low[counts > 0]] = True
+        size, more = _size(every, tags + 2)
+        at = tags + 3 + more
+        after = np.minimum(at + size, len(data))
+        good = at + size == after
         begins = np.empty_like(after)
         begins[1:] = after[:-1]
-        begins[first] = starts[rows[first]]
-        lengths = tags - begins - 2
-        last = np.empty_like(first)
-        last[:-1], last[-1] = first[1:], True
-        limit = ends[rows]
-        good = (sizes < 128) & (after <= limit) & (lengths > 0) & (lengths <= LONGEST)
-        good &= padded[begins] == 10
-        good &= begins + 2 + padded[np.minimum(begins + 1, len(every))] == after
-        tail = np.minimum(after, len(every))
-        step = (padded[tail] == 0x12) & (tail + 2 + padded[tail + 1] == limit)
-        good &= ~last | (after == limit) | step
-        lengths = np.where(good, lengths, 0)
-        words = windows(data, np.where(good, begins + 2, 0), LONGEST).view(np.uint64)
-        words &= _MASKS[lengths]
-        names = self._find(words, lengths)
+        begins[low[held]] = starts[held]
+        whole, more = _size(every, begins + 1)
+        begins += more + 2
+        lengths = tags - begins
+        good &= (lengths > 0) & (lengths <= LONGEST) & (begins + whole == after)
+        good &= (size < _LARGE) & (whole < _LARGE)
+        good &= every[begins - more - 2] == 10
+        names = self._find(data, np.where(good, begins, 0), np.where(good, lengths, 0))
         good &= names >= 0
-        broken = counts == 0
+        last = (low + counts - 1)[held]
+        steps = np.full(len(starts), -1, dtype=np.int64)
+        steps[held], fits = _behind(every, after[last], ends[held])
+        good[last] &= fits
+        broken = ~held
         broken[rows[~good]] = True
         fine = ~broken[rows]
-        rows, names, at, sizes = rows[fine], names[fine], at[fine], sizes[fine]
-        values, read = decimals(data, at, sizes)
-        return Items(rows, names, values, read, at, sizes), np.flatnonzero(broken)
+        parts = (rows[fine], names[fine], at[fine], size[fine])
+        return Items(*parts, steps, np.flatnonzero(broken))
 
-    def _find(self, words: U64, lengths: Ints) -> Ints:
-        """The number of each name, given as masked words; -1 where it has none."""
-        with np.errstate(over="ignore"):
-            hashes = np.add.reduce(words * _MIX, axis=1)
-        while True:
-            found = np.full(len(words), -1, dtype=np.int64)
-            if len(self._hashes):
-                near = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-                same = (self._hashes[near] == hashes) & (lengths > 0)
-                numbers = self._order[near]
-                same &= (self._words[numbers] == words).all(axis=1)
-                found[same] = numbers[same]
-            missing = np.flatnonzero((found < 0) & (lengths > 0))
-            if not len(missing) or not self._learn(words, lengths, hashes, missing):
-                return found
+    def _find(self, data: bytes, at: Ints, lengths: Ints) -> Ints:
+        """The number of each name, by place; -1 where it has none."""
+        every = words(data)
+        width = max(1, -(-int(lengths.max(initial=0)) // 8))
+        columns = [every[at + 8 * k] & MASKS[k][lengths] for k in range(width)]
+        found = self._known.find(columns)
+        while len(missing := np.flatnonzero((found < 0) & (lengths > 0))):
+            if not self._learn(
+                np.stack([column[missing] for column in columns], 1), missing, lengths
+            ):
+                break
+            found[missing] = self._known.find([column[missing] for column in columns])
+        return found
 
-    def _learn(self, words: U64, lengths: Ints, hashes: U64, missing: Ints) -> bool:
-        """Give numbers to names that have none; whether there were any."""
-        _unique, at = np.unique(hashes[missing], return_index=True)
-        fresh = 0
-        for index in sorted(missing[at].tolist()):
-            encoded = words[index].tobytes()[: int(lengths[index])]
-            if encoded in self._numbers or encoded in self._refused:
+    def _learn(self, rows: U64, missing: Ints, lengths: Ints) -> bool:
+        """Give numbers to names that have none, in order; whether there were any."""
+        _unique, firsts = np.unique(rows, axis=0, return_index=True)
+        fresh = False
+        for index in sorted(firsts.tolist()):
+            encoded = rows[index].tobytes()[: int(lengths[missing[index]])]
+            if encoded in self._refused:
                 continue
-            name = name_of(encoded)
-            if name is None or len(self.names) >= MAX_NAMES:
-                if len(self._refused) < MAX_NAMES:
-                    self._refused.add(encoded)
-                continue
-            if bool(np.isin(hashes[index], self._hashes)):
-                continue  # two names of one hash: the second one is decoded each time
-            self._numbers[encoded] = len(self.names)
-            self.names.append(name)
-            self._words = np.concatenate([self._words, words[index : index + 1]])
-            self._hashes = np.append(self._hashes, hashes[index])
-            self._order = np.append(self._order, len(self.names) - 1)
-            fresh += 1
-        order = np.argsort(self._hashes, kind="stable")
-        self._hashes, self._order = self._hashes[order], self._order[order]
-        return fresh > 0
+            name = name_of(encoded) if len(self.names) < MAX_NAMES else None
+            if name is not None and self._known.add(rows[index]):
+                self.names.append(name)
+                fresh = True
+            elif len(self._refused) < MAX_NAMES:
+                self._refused.add(encoded)
+        return fresh
+
+
+def _size(every: NDArray[np.uint8], at: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The size at each place, in one byte or two, and whether in two; too large if in more."""
+    first, second = every[at].astype(np.int64), every[at + 1].astype(np.int64)
+    more = first > 127
+    return np.where(more, (first & 0x7F) + second * 128, first), more
+
+
+def _behind(every: NDArray[np.uint8], at: Ints, ends: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The step behind a row's last item, -1 without one; and whether nothing unknown follows."""
+    told = every[at] == 0x12
+    size = every[at + 1].astype(np.int64)
+    steps = np.where(told, 0, -1)
+    digits = np.zeros(len(at), dtype=np.int64)
+    going = told & (size > 1)
+    fine = ~told | (size == 0) | ((every[at + 2] == 8) & (size > 1) & (size <= 1 + _STEP))
+    for k in range(_STEP):
+        byte = every[np.minimum(at + 3 + k, len(every) - 1)].astype(np.int64)
+        steps = np.where(going, steps + ((byte & 0x7F) << (7 * k)), steps)
+        digits += going
+        going &= byte > 127
+    fine &= ~told | (size == 0) | (digits + 1 == size)
+    fine &= ~going
+    at = np.minimum(np.where(told, at + 2 + size, at), len(every) - 3)
+    info = (every[at] == 0xC2) & (every[at + 1] == 0x0C) & (at + 3 + every[at + 2] == ends)
+    return steps, fine & ((at == ends) | info)
 
 
 def name_of(encoded: bytes) -> str | None:
@@ -146,8 +150,3 @@ def name_of(encoded: bytes) -> str | None:
     except ValueError:
         return None
     return ".".join(parts) if parts else None
-
-
-def _none() -> Items:
-    nothing = np.zeros(0, dtype=np.int64)
-    return Items(nothing, nothing, np.zeros(0), np.zeros(0, dtype=bool), nothing, nothing)

@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 from trainwarden.metrics.binary.event import read_event
 from trainwarden.metrics.binary.items import items_in
 from trainwarden.metrics.binary.leveldb import BLOCK, Chunks
-from trainwarden.metrics.binary.tfrecord import TFRecords
-from trainwarden.metrics.binary.wandb import (
+from trainwarden.metrics.binary.records import (
     CONFIG,
     EXIT,
     HISTORY,
@@ -19,6 +18,7 @@ from trainwarden.metrics.binary.wandb import (
     SUMMARY,
     kind_of,
 )
+from trainwarden.metrics.binary.tfrecord import TFRecords
 from trainwarden.metrics.binary.wire import fields, signed, text
 
 MOST = 400
@@ -69,11 +69,12 @@ def _pair(tag: str, value: float, dtype: str) -> str:
 def _record(data: bytes, offset: int) -> str | None:
     chunks = Chunks()
     chunks.offset = offset
-    record = next((body for at, body in chunks.feed(data) if at == offset), None)
-    if record is None:
+    batch = chunks.feed(data)
+    if not len(batch.offsets) or batch.offsets[0] != offset:
         return None
+    record = memoryview(batch.data)[int(batch.begins[0]) : int(batch.ends[0])]
     number, begin, end = kind_of(record)
-    body = memoryview(record)[begin:end]
+    body = record[begin:end]
     if number in _ITEMS:
         what, field = _ITEMS[number]
         return f"{what}: {', '.join(_items(body, field))}"

@@ -15,14 +15,29 @@ from trainwarden.metrics.binary.axes import Axes
 from trainwarden.metrics.binary.console import Console
 from trainwarden.metrics.binary.history import History
 from trainwarden.metrics.binary.items import items_in, numbers_of
-from trainwarden.metrics.binary.leveldb import Chunks
+from trainwarden.metrics.binary.leveldb import Batch, Chunks
+from trainwarden.metrics.binary.lookup import Ints
+from trainwarden.metrics.binary.records import (
+    CONFIG,
+    EXIT,
+    HISTORY,
+    METRIC,
+    OUTPUT,
+    OUTPUT_RAW,
+    PREEMPTING,
+    RUN,
+    STATS,
+    SUMMARY,
+    TENSORBOARD,
+    kinds_of,
+)
 from trainwarden.metrics.binary.scalars import Scalars
+from trainwarden.metrics.binary.summary import Summary
 from trainwarden.metrics.binary.wire import (
     BYTES,
     VARINT,
     Value,
     fields,
-    places,
     signed,
     text,
 )
@@ -31,16 +46,14 @@ from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Ending, Event, Reading
 from trainwarden.records.hostile import clean
 
-STATE_VERSION = 1
-HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, TENSORBOARD, METRIC = 2, 3, 4, 5, 7, 9, 12
-OUTPUT_RAW, RUN, EXIT, PREEMPTING = 13, 17, 18, 23
+STATE_VERSION = 2
 _MACHINE = re.compile(
     r"gpu\.\d+\.(?:gpu|memory|memoryAllocated|temp|powerWatts)\Z|cpu\Z|memory(?:_percent)?\Z"
     r"|proc\.memory\.rssMB\Z"
 )
 """Statistics of the machine that are kept, of some hundreds."""
 PIECE = 1 << 20
-MAX_CONFIG, MAX_VALUE, MAX_SUMMARY = 500, 2000, 200
+MAX_CONFIG, MAX_VALUE = 500, 2000
 _INTERRUPTED = 255
 """The exit code that wandb gives a run which Ctrl-C ended."""
 
@@ -61,21 +74,15 @@ class WandbReader:
         self._unread = 0
         self._exit: int | None = None
         self._config: dict[str, Any] = {}
-        self._summary: dict[str, tuple[float, int]] = {}
+        self._summary = Summary()
         self._about: dict[str, str] = {}
-        self._held_summary: tuple[int, bytes] | None = None
         self._cut = False
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
         self._cut = False
         for start in range(0, len(data), PIECE):
-            for offset, record in self._chunks.feed(data[start : start + PIECE]):
-                self._count += 1
-                try:
-                    self._record(record, offset)
-                except (ValueError, IndexError):
-                    self._unread += 1
+            self._take(self._chunks.feed(data[start : start + PIECE]))
             if self._history.full:
                 self._fold()
 
@@ -102,60 +109,63 @@ class WandbReader:
 
     # Records -----------------------------------------------------------------------------------
 
-    def _record(self, data: bytes, offset: int) -> None:
-        number, begin, end = kind_of(data)
-        if number == HISTORY:
-            if self._held_summary is not None:
-                self._settle_summary(end - begin)
-            self._history.row(data[begin:end], offset)
-            if self._console.telling:
+    def _take(self, batch: Batch) -> None:
+        """Take whole records: rows and summaries together, the others one by one, in order."""
+        self._count += len(batch.offsets)
+        kinds, begins, ends = kinds_of(batch.data, batch.begins, batch.ends)
+        inner = batch._replace(begins=begins, ends=ends)
+        self._unread += int((kinds == -1).sum())
+        self._summary.follow(inner, kinds)
+        is_row = kinds == HISTORY
+        rows, upto = np.flatnonzero(is_row), np.cumsum(is_row)
+        taken = 0
+        for index in np.flatnonzero(~is_row & (kinds != SUMMARY) & (kinds > 0)).tolist():
+            before = int(upto[index])
+            if before > taken:
                 self._console.went_on()
-            return
-        if number == SUMMARY:
-            if self._held_summary is not None:
-                self._settle_summary(0)
-            self._held_summary = offset, data[begin:end]
-            return
-        body = memoryview(data)[begin:end]
-        if number in {OUTPUT, OUTPUT_RAW}:
-            self._output(body, offset)
-        elif number == STATS:
+            if kinds[index] == METRIC and before > taken:
+                self._rows(inner, rows[taken:before])
+                self._fold()  # what is declared holds from here on
+                taken = before
+            body = memoryview(batch.data)[int(begins[index]) : int(ends[index])]
+            try:
+                waiting = self._history.waiting + before - taken
+                self._record(int(kinds[index]), body, int(batch.offsets[index]), waiting)
+            except ValueError:
+                self._unread += 1
+        if len(rows) > taken:
+            self._rows(inner, rows[taken:])
+
+    def _rows(self, batch: Batch, rows: Ints) -> None:
+        begins, ends = batch.begins[rows], batch.ends[rows]
+        pieces = zip(begins.tolist(), ends.tolist(), strict=True)
+        body = b"".join([batch.data[begin:end] for begin, end in pieces])
+        self._history.take(body, ends - begins, batch.offsets[rows])
+
+    def _record(self, kind: int, body: memoryview, offset: int, before: int) -> None:
+        """Take a record that is no row; `before` rows that wait come before it."""
+        if kind in {OUTPUT, OUTPUT_RAW}:
+            self._output(body, offset, before)
+        elif kind == STATS:
             for name, value in items_in(body, 3):
                 if _MACHINE.match(name):
                     for _name, one in numbers_of(name, value):
-                        self._history.beside(f"system/{name}", one, offset)
-        elif number == CONFIG:
+                        self._history.beside(f"system/{name}", one, offset, before)
+        elif kind == CONFIG:
             self._settings(body)
-        elif number == RUN:
+        elif kind == RUN:
             self._run(body)
-        elif number == EXIT:
-            self._exited(body, offset)
-        elif number == METRIC:
-            said = {n: text(raw) for n, kind, raw in fields(body) if n in {1, 2, 4}}
+        elif kind == EXIT:
+            self._exited(body, offset, before)
+        elif kind == METRIC:
+            said = {n: text(raw) for n, _kind, raw in fields(body) if n in {1, 2, 4}}
             self._history.axes.declare(said.get(1, ""), said.get(2, ""), said.get(4, ""))
-        elif number == TENSORBOARD:
+        elif kind == TENSORBOARD:
             self._journal.note("the run's TensorBoard files are copied into its history")
-        elif number == PREEMPTING:
-            self._event("signal", "the run told W&B that it is preempted", offset)
+        elif kind == PREEMPTING:
+            self._event("signal", "the run told W&B that it is preempted", offset, before)
 
-    def _settle_summary(self, upcoming: int) -> None:
-        """Take the summary held, unless it only repeats the row that comes up.
-
-        The recorder writes what changed before each row: the same items, so the same length.
-        """
-        if self._held_summary is None:
-            return
-        (offset, body), self._held_summary = self._held_summary, None
-        if upcoming and 0 <= upcoming - len(body) <= 12:
-            return
-        for name, value in items_in(memoryview(body), 1):
-            for inner, one in numbers_of(name, value):
-                if inner[:1] != "_" and (
-                    inner in self._summary or len(self._summary) < MAX_SUMMARY
-                ):
-                    self._summary[inner] = one, offset
-
-    def _output(self, body: memoryview, offset: int) -> None:
+    def _output(self, body: memoryview, offset: int, before: int) -> None:
         line, stream, time = "", "0", 0.0
         for number, kind, raw in fields(body):
             if number == 3:
@@ -165,7 +175,7 @@ class WandbReader:
             elif number == 1:
                 stream = str(raw)
         for event in self._console.take(line, stream, offset, self._journal, time):
-            self._history.happened(event)
+            self._history.happened(event, before)
 
     def _settings(self, body: memoryview) -> None:
         for name, value in items_in(body, 1):
@@ -183,7 +193,7 @@ class WandbReader:
                 elif number in _ABOUT:
                     self._about[_ABOUT[number]] = clean(text(raw), 100)
 
-    def _exited(self, body: memoryview, offset: int) -> None:
+    def _exited(self, body: memoryview, offset: int, before: int) -> None:
         code = 0
         for number, kind, raw in fields(body):
             if number == 1 and kind == VARINT and isinstance(raw, int):
@@ -191,15 +201,16 @@ class WandbReader:
         self._exit = code
         told = f"W&B's exit record: exit code {code}"
         kind_ = "interrupted" if code == _INTERRUPTED else "exit_code" if code else "finished"
-        self._event(kind_, told, offset)
+        self._event(kind_, told, offset, before)
 
-    def _event(self, kind: str, told: str, offset: int) -> None:
+    def _event(self, kind: str, told: str, offset: int, before: int) -> None:
         event = Event(kind, told, offset, self._console.lines)
         self._journal.event(event)
         self._journal.keep(offset, told)
-        self._history.happened(event)
+        self._history.happened(event, before)
 
     def _fold(self) -> None:
+        self._summary.fold()
         every = self._history.fold()
         scalars = self._scalars
         scalars.find_clock(every)
@@ -249,7 +260,7 @@ class WandbReader:
         self._fold()
         journal, axes = self._journal, self._history.axes
         series = self._scalars.named()
-        for name, (value, offset) in self._summary.items():
+        for name, value, offset in self._summary.results():
             # What only the summary has: results set once, as the test at the end.
             if not self._scalars.has(name):
                 self._scalars.summary(series, name, axes.last, value, offset)
@@ -277,7 +288,7 @@ class WandbReader:
     def to_state(self) -> dict[str, Any]:
         """Everything as plain JSON-able data; `from_state` goes on exactly there."""
         self._fold()
-        chunks, console, summary = self._chunks, self._console, self._held_summary
+        chunks, console, held = self._chunks, self._console, self._summary.held
         return {
             "kind": self.kind,
             "version": STATE_VERSION,
@@ -292,7 +303,10 @@ class WandbReader:
             "scalars": self._scalars.to_state(),
             "journal": self._journal.to_state(),
             "console": {name: getattr(console, name) for name in _CONSOLE},
-            "held_summary": None if summary is None else [summary[0], _packed(summary[1])],
+            "summary": {
+                "values": self._summary.values,
+                "held": None if held is None else [held[0], _packed(held[1])],
+            },
             "plain": {name: getattr(self, name) for name in _PLAIN},
         }
 
@@ -317,41 +331,22 @@ class WandbReader:
         reader._console.held = {
             stream: (int(at), str(piece)) for stream, (at, piece) in held.items()
         }
-        if (summary := state["held_summary"]) is not None:
-            reader._held_summary = int(summary[0]), base64.b64decode(summary[1])
+        summary = state["summary"]
+        if (told := summary["held"]) is not None:
+            reader._summary.held = int(told[0]), base64.b64decode(told[1])
+        reader._summary.values = {
+            name: (int(at), {key: float(value) for key, value in numbers.items()})
+            for name, (at, numbers) in summary["values"].items()
+        }
         for name in _PLAIN:
             setattr(reader, name, state["plain"][name])
-        reader._summary = {k: (float(v), int(at)) for k, (v, at) in reader._summary.items()}
         return reader
 
 
 _ABOUT = {1: "run", 3: "project", 8: "named", 6: "group", 7: "type"}
-_COMMON = frozenset(field << 3 | BYTES for field in (HISTORY, SUMMARY, OUTPUT, STATS, OUTPUT_RAW))
 _FRAMING = ("offset", "begun", "to_skip", "damaged", "skipped")
 _CONSOLE = ("held", "lines", "fatal", "finished")
-_PLAIN = ("_count", "_unread", "_exit", "_config", "_summary", "_about")
-
-
-def kind_of(data: bytes) -> tuple[int, int, int]:
-    """Which kind of record it is, by field number, and where its content begins and ends.
-
-    Raises ValueError or IndexError where it is none.
-    """
-    # Nearly all begin with their number, then what they are, in less than 16 KiB.
-    at = 1
-    while data[at] > 127:
-        at += 1
-    size, more = data[at + 2], data[at + 3]
-    if size < 128:
-        begin, end = at + 3, at + 3 + size
-    else:
-        begin, end = at + 4, at + 4 + (size & 0x7F | more << 7)
-    if data[0] == 8 and data[at + 1] in _COMMON and end <= len(data) and (size < 128 or more < 128):
-        return data[at + 1] >> 3, begin, end
-    for number, kind, _value, begin, end in places(memoryview(data)):
-        if kind == BYTES and number not in {16, 19, 200}:
-            return number, begin, end
-    return 0, 0, 0
+_PLAIN = ("_count", "_unread", "_exit", "_config", "_about")
 
 
 def _seconds(raw: Value) -> float:
