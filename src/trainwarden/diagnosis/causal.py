@@ -33,7 +33,7 @@ _CONSEQUENCES = {
     "plateau": ("rl_zero_signal", "rl_length", "zero_loss", "silent_wrong", "lr_schedule"),
     "idle_gpu": ("stall",),
     "straggler": ("gpu_hardware", "throttling"),
-    "divergence": ("nan_loss", "bad_resume", "accumulation_scaling"),
+    "divergence": ("nan_loss", "bad_resume", "accumulation_scaling", "loss_scale"),
     "loss_spike": ("nan_loss", "bad_resume", "divergence"),
     "step_time_regression": ("slow_input", "throttling", "straggler"),
 }
@@ -87,6 +87,14 @@ def _settle(view: View, findings: list[Finding]) -> list[Finding]:
         _recast(f, Role.CASCADE) if kinds & set(_CONSEQUENCES.get(f.kind, ())) else f
         for f in findings
     ]
+    if "accumulation_scaling" in kinds:
+        # Two scales of one loss are no rise of it.
+        findings = [
+            f.model_copy(update={"severity": Severity.WARNING})
+            if f.kind == "divergence" and f.severity is Severity.CRITICAL
+            else f
+            for f in findings
+        ]
     ended = [f for f in findings if f.kind in ENDINGS and f.severity is not Severity.INFO]
     causes = [
         f for f in ended if f.role is Role.INITIATING and f.kind not in (*_FOLLOW, "memory_leak")

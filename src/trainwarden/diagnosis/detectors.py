@@ -25,6 +25,12 @@ from trainwarden.diagnosis.optimisation import (
     detect_zero_loss,
 )
 from trainwarden.diagnosis.plateau import detect_plateau
+from trainwarden.diagnosis.printed import (
+    detect_lost_scaling,
+    detect_printed_leak,
+    detect_scaled_runs,
+    detect_table_of_losses,
+)
 from trainwarden.diagnosis.restart import detect_bad_resume, detect_scaled_loss
 from trainwarden.diagnosis.rl import (
     detect_entropy,
@@ -37,7 +43,12 @@ from trainwarden.diagnosis.rl import (
 from trainwarden.diagnosis.schedule import detect_loss_scale, detect_lr, detect_no_rate
 from trainwarden.diagnosis.signatures import detect_text
 from trainwarden.diagnosis.sources import detect_disagreement
-from trainwarden.diagnosis.speed import detect_idle_gpu, detect_slower, detect_throttling
+from trainwarden.diagnosis.speed import (
+    detect_idle_gpu,
+    detect_much_slower,
+    detect_slower,
+    detect_throttling,
+)
 from trainwarden.diagnosis.storage import detect_checkpoints, detect_disk, detect_read_only
 from trainwarden.diagnosis.supply import detect_slow_input, detect_straggler
 
@@ -61,7 +72,11 @@ DETECTORS: tuple[Detector, ...] = (
     detect_mismatch,
     detect_bad_resume,
     detect_scaled_loss,
+    detect_table_of_losses,
+    detect_scaled_runs,
+    detect_lost_scaling,
     detect_slower,
+    detect_much_slower,
     detect_slow_input,
     detect_straggler,
     detect_throttling,
@@ -71,6 +86,7 @@ DETECTORS: tuple[Detector, ...] = (
     detect_gpu_faults,
     detect_unreadable,
     detect_leak,
+    detect_printed_leak,
     detect_low_memory,
     detect_oom_kill,
     detect_stall,

@@ -15,6 +15,7 @@ from trainwarden.diagnosis.crash import exception_lines
 from trainwarden.diagnosis.signatures import (
     Signature,
     classify,
+    counts,
     habitual,
     is_habit,
     kept_lines,
@@ -77,6 +78,8 @@ def _words(reading: Reading) -> list[_Word]:
         if offset in survived or is_habit(text, habits):
             continue
         owner = classify(text)
+        if owner is not None and not counts(owner, reading, offset):
+            continue
         name, cause = _named(owner, text, offset in raised)
         if name is not None:
             time = event.time if event is not None and event.time is not None else math.inf

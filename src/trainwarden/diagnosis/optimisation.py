@@ -341,7 +341,7 @@ def detect_overfitting(view: View) -> Iterator[Finding]:
     if evaluation is None or training is None:
         return
     points = even(evaluation)
-    if len(points) < 5:
+    if len(points) < 6:
         return
     best = min(range(len(points)), key=lambda i: points[i].value)
     after = points[best + 1 :]

@@ -30,13 +30,23 @@ def _seams(reading: Reading, points: list[Point]) -> list[int]:
     return sorted(seams)
 
 
+def _within(points: list[Point], seam: int) -> bool:
+    """Whether the log begins in the middle of a run, and what was resumed within it as well.
+
+    Then all that it shows of the time before is beyond the checkpoint, at most by what is shown.
+    """
+    start, first = points[0].step, points[seam].step
+    shown = max(point.step for point in points[:seam]) - start
+    return start > 10 * max(shown, 1.0) and first >= start and shown > 0
+
+
 def detect_bad_resume(view: View) -> Iterator[Finding]:
     """A loss that is far higher after a resume than it was before."""
     if is_rl(view):
         return
     for reading in view.readings:
         loss = reading.series.get("loss")
-        if loss is None or loss.count < 12:
+        if loss is None or loss.count < 8:
             continue
         points = [point for point in loss.points() if math.isfinite(point.value)]
         for seam in reversed(_seams(reading, points)):
@@ -44,10 +54,16 @@ def detect_bad_resume(view: View) -> Iterator[Finding]:
             # What it had reached at that step, not what was logged beyond the checkpoint.
             before = [p for p in points[:seam] if p.step <= first.step][-NEAR:]
             after = points[seam : seam + 5]
-            if len(before) < 5 or len(after) < 3 or first.step <= points[0].step:
+            if len(before) < 5 and _within(points, seam):
+                before = points[:seam][-NEAR:]
+            elif first.step <= points[0].step:
+                continue
+            if len(before) < 5 or len(after) < 3:
                 continue
             old, new = median(p.value for p in before), median(p.value for p in after)
             begun = median(p.value for p in points[:3])
+            if first.step <= points[0].step:
+                begun = old + 4 * max(noise([p.value for p in before]), 0.05 * abs(old))
             scatter = noise([p.value for p in before])
             lost = new - old
             if lost < 6 * scatter or lost < 0.25 * (begun - old) or lost < 0.05 * abs(old):

@@ -15,6 +15,8 @@ from trainwarden.metrics.reading import Reading
 from trainwarden.records.finding import Finding, Role, Severity
 from trainwarden.records.hostile import clean
 
+ENDING = 8
+"""Lines that are the last of a log."""
 LONGEST = 2_000
 """Characters of a line that are looked at."""
 SURVIVED_POINTS = 3
@@ -42,6 +44,8 @@ class Signature:
     tests: dict[str, list[str]]
     error_class: str | None = None
     """The coarse class of the error, where such a line tells one."""
+    ending: bool = False
+    """Whether such a line counts only among the last ones of a log."""
 
     def matches(self, line: str) -> bool:
         """Whether the line is of this kind."""
@@ -92,6 +96,7 @@ def parse(data: list[dict[str, Any]]) -> tuple[Signature, ...]:
             confidence=entry["confidence"],
             tests=entry["tests"],
             error_class=entry.get("error_class"),
+            ending=entry.get("ending", False),
         )
         for entry in data
     )
@@ -150,6 +155,14 @@ def kept_lines(reading: Reading) -> Iterator[tuple[int, str, Any]]:
             yield offset, part, event
 
 
+def counts(signature: Signature, reading: Reading, offset: int) -> bool:
+    """Whether such a line says anything at that place."""
+    if not signature.ending:
+        return True
+    last = [place for place, text in reading.tail if text.strip()][-ENDING:]
+    return bool(last) and offset >= last[0]
+
+
 def went_on(reading: Reading, offset: int) -> bool:
     """Whether the run logged enough after that byte to have survived what stands there."""
     longest = max(reading.series.values(), key=lambda one: one.count, default=None)
@@ -185,7 +198,7 @@ def matches(view: View) -> list[Match]:
     for reading in view.readings:
         for offset, text, event in kept_lines(reading):
             signature = classify(text)
-            if signature is not None:
+            if signature is not None and counts(signature, reading, offset):
                 found.append(
                     Match(
                         signature,

@@ -113,6 +113,47 @@ def detect_slower(view: View) -> Iterator[Finding]:
 _HARMFUL = ("thermal", "hw_slowdown", "hw slowdown", "brake", "hardware slowdown")
 
 
+LEAST_LINES = 10
+"""Values from which on a slow-down by far can be told in a log too short for `pace`."""
+
+
+def detect_much_slower(view: View) -> Iterator[Finding]:
+    """In a short log: the last steps each take several times as long as any of the first half."""
+    series = view.series("step_time")
+    if series is None or not LEAST_LINES <= series.count < 30 or pace_shift(series, True):
+        return
+    points = [p for p in current_run(series.points()) if math.isfinite(p.value) and p.value > 0]
+    values = [point.value for point in points[1:]]
+    if len(values) < LEAST_LINES:
+        return
+    usual, last = values[: len(values) // 2], values[-3:]
+    if min(last) < FAR_SLOWER * median(usual) or min(last) <= max(usual):
+        return
+    before = median(usual)
+    at = next(p for p in points[-3:])
+    yield Finding(
+        kind="step_time_regression",
+        severity=Severity.WARNING,
+        observations=view.cite("step_time", "last", "max"),
+        since_step=whole(at.step),
+        summary=f"Each of the last {len(last)} steps took {figure(min(last))} s or more, where "
+        f"{figure(before)} s had been usual (median of the first half).",
+        meaning="The run still advances, at a far lower pace.",
+        alternatives=(
+            "Slower input (storage, fewer loader workers, longer samples)",
+            "A GPU that is throttled or shared",
+            "Memory that is swapped",
+        ),
+        first_action="Compare GPU clocks, utilisation, memory and data-loading time with those "
+        "before that step.",
+        evidence_type="observation",
+        confidence=0.75,
+    )
+
+
+FAR_SLOWER = 4.0
+
+
 def detect_throttling(view: View) -> Iterator[Finding]:
     """GPUs whose clocks are held down by heat or by the power supply."""
     for seen in view.find("gpu.throttle"):

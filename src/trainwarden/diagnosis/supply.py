@@ -19,9 +19,6 @@ DATA_TIMES = (
 """Seconds a step waits for its batch, as trainers name them."""
 BOUND = 0.5
 """A run that waits for data for more than this share of its time is bound by its input."""
-STARVED, LONG_WAIT = 0.75, 1.0
-"""A run that waits for this share of its time, and so many seconds a step, from its first step on:
-more than any loader is meant to take."""
 _MIDDLES = ("_med", "_median", "_mean", "_avg", "_p50", "/median", "/mean", "/avg")
 _TIMED = ("time", "dt", "latency", "duration", "elapsed")
 
@@ -46,12 +43,10 @@ def detect_slow_input(view: View) -> Iterator[Finding]:
         return
     pairs = [(d, t) for d, t in _paired(data, step_time) if t.value > 0]
     # Workers start and caches fill in the beginning.
-    pairs = pairs[max(2 if len(pairs) > 5 else 0, len(pairs) // 20) :]
-    shares = [min(1.0, d.value / t.value) for d, t in pairs]
-    starved = len(shares) >= 3 and median(shares) >= STARVED and min(shares) >= BOUND
-    starved = starved and median(d.value for d, _ in pairs) >= LONG_WAIT
-    if len(pairs) < 8 and not starved:
+    pairs = pairs[max(2, len(pairs) // 20) :]
+    if len(pairs) < 8:
         return
+    shares = [min(1.0, d.value / t.value) for d, t in pairs]
     recent = shares[-max(8, len(shares) // 4) :]
     waits = median(recent)
     # Waiting in most steps: a long one at each epoch's start is how loaders start.
@@ -64,7 +59,7 @@ def detect_slow_input(view: View) -> Iterator[Finding]:
     became = start > max(8, len(shares) // 10) and median(shares[:start]) < 0.8 * waits
     yield Finding(
         kind="slow_input",
-        severity=Severity.WARNING if became or starved else Severity.INFO,
+        severity=Severity.WARNING if became else Severity.INFO,
         observations=(*view.cite(data.name, "last"), *view.cite("step_time", "last")),
         since_step=whole(pairs[min(start, len(pairs) - 1)][0].step),
         summary=f"Steps wait for data for {share(waits)} of their time"
