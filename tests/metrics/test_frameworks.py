@@ -147,6 +147,16 @@ LOGS: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, Point, Point]]]]
         {"last_step": 40},
         {"loss": (40, (1, 2.98), (40, 2.2)), "eval_loss": (1, (40, 0.08), (40, 0.08))},
     ),
+    "bars as wide as the window": (
+        # The last value is cut short, or all but its last digits stand there.
+        "".join(
+            f"\rtrain Epoch 0:  50%|██ | {i}/50 [00:42<00:00, 3.4ba/s, loss={loss(i):.4f}, lr=0.0"
+            for i in EVERY
+        )
+        + "\n\reval Epoch 0: 100%|██| 8/8 [00:01<00:00, 8.5ba/s, metrics/eval/CrossEntropy=1.787\n",
+        {"last_step": 40},
+        {"loss": (40, (1, 2.98), (40, 2.2)), "eval_loss": (1, (40, 1.787), (40, 1.787))},
+    ),
     "values after bars": (
         "".join(
             f"Epoch {e} [Train]: 100%|███| 20/20 [00:42<00:00,  3.48it/s] loss: {loss(e)}\n"

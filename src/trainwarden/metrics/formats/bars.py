@@ -18,8 +18,10 @@ _TQDM = re.compile(
     rf"(?<![\d.])(?:(?P<pct>\d{{1,3}})%\|(?P<bar>[^|]*)\|\s*)?"
     rf"(?P<n>{_COUNT})(?:it)?/(?P<total>{_COUNT})(?:it)?\s*"
     r"\[(?P<elapsed>[\d:?]+|\d+ days?, [\d:]+)<(?P<eta>[^,\]]{1,24})"
-    r"(?:,\s*(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?)?(?:\]|(?=wandb:))"
+    r"(?:,\s*(?P<rate>[\d.?]+\s?[kMG]?[A-Za-z]*/[A-Za-z]+)(?P<post>,[^\]]*)?)?(?:\]|(?=wandb:)|(?=\s*\Z))"
 )
+_SAFE = re.compile(r"[^=:]+[=:]\s*-?\d+\.\d{3,}\s*")
+"""A value that is still nearly itself where a bar as wide as the window was cut."""
 _UNBOUND = re.compile(
     r"(?:^|\s)(?P<n>\d+)it \[(?P<elapsed>[\d:]+), *"
     r"(?P<rate>[\d.?]+ ?[a-z]+/[a-z]+)(?P<post>,[^\]]*)?\]"
@@ -89,8 +91,13 @@ class Tqdm:
                 row.free.append((*match.span("bar"), r"[^|\n]*"))
             row.repeatable = not _SUFFIX.search(match["n"] + match["total"])
         if match["post"]:
-            begin = match.start("post") + (match.re is _TQDM)
-            more, loose, words = scan(text, begin, match.end("post"))
+            begin, end = match.start("post") + (match.re is _TQDM), match.end("post")
+            if match.re is _TQDM and match.end() == end:
+                row.repeatable = False
+                last = text.rfind(",", begin, end) + 1 or begin
+                if not _SAFE.fullmatch(text, last, end):
+                    end = last
+            more, loose, words = scan(text, begin, end)
             if _EVALUATION.search(label):
                 # Of an evaluation only what its full bar says; it is no measure of training.
                 full = match["n"] == match["total"] and acceptable(more, words, match["post"])
