@@ -175,7 +175,8 @@ class Columns:
         candidates: dict[str, list[Column]] = {}
         for column in self._by_key.values():
             if column.series.count:
-                name = slug(column.original) if _elapsed(column) else column.meaning.name
+                told = _elapsed(column) or _negated(column)
+                name = slug(column.original) if told else column.meaning.name
                 candidates.setdefault(name, []).append(column)
         chosen: dict[str, Series] = {}
         others: list[Column] = []
@@ -265,6 +266,16 @@ def _unsaid(column: Column) -> bool:
     """
     named = canonical(column.original)[1] is not None and "test" not in column.original.lower()
     return column.phase == "eval" and not named
+
+
+def _negated(column: Column) -> bool:
+    """Whether an `entropy_loss` is the entropy with its sign turned, as in Stable-Baselines3.
+
+    The number stays as it was printed, so it must not be called an entropy.
+    """
+    low = column.series.minimum
+    called = column.meaning.name == "entropy" and slug(column.original).endswith("loss")
+    return called and low is not None and low.value < 0
 
 
 def _share(name: str) -> bool:

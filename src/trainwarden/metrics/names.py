@@ -249,6 +249,8 @@ _BARE_LOSS = {
 }
 _GLUED_PHASE = re.compile(r"(?i:train(?:ing)?|val(?:id(?:ation)?)?|test|eval|dev)(?=[A-Z][a-z])")
 """TrainLoss, ValAcc."""
+_MEAN = re.compile(r"(\w+?)_(?:avg|mean)")
+"""psnr_avg."""
 _ERRORS = frozenset({"error", "err", "error_rate"})
 """What is a measure only where it is said to be an evaluation's."""
 _STATISTIC = re.compile(r"std|var|min|max|best|median|sum|ema|last|p\d+|quantile")
@@ -298,6 +300,8 @@ def _lookup(name: str) -> Canonical | None:
         found = _RANKED.get(learner[1])
     if found is None and "l" in name and _GROUP_RATE.fullmatch(name):
         return Canonical("learning_rate", None, 1.0, 1, True, "setting")
+    if found is None and (mean := _MEAN.fullmatch(name)) and mean[1] in SCORES:
+        return _RANKED.get(mean[1])
     if found is None and _LOSS_WORD.search(name) and not _NOT_RESULT.search(name):
         return Canonical("loss", None, 1.0, 5, True, "result")
     return found

@@ -73,6 +73,36 @@ LOGS: dict[str, Log] = {
         {},
         {"loss": LOSS, "eval_error": (40, (1, 0.011), (40, 0.05))},
     ),
+    "a step after the loss": (
+        # https://github.com/NVIDIA/tacotron2, train.py
+        lines("Train loss {i} {l} Grad Norm 1.500000 5.71s/it\nValidation loss {i}: {e}  "),
+        {"last_step": 40},
+        {"loss": LOSS, "eval_loss": EVAL, "grad_norm": (40, (1, 1.5), (40, 1.5))},
+    ),
+    "how far it is, first": (
+        lines(
+            " {i}/500: episode: 9, duration: 1.498s, episode steps: 291, steps per second: 194, "
+            "episode reward: 29.5, loss: {l}"
+        ),
+        {"last_step": 40, "total_steps": 500},
+        {"loss": LOSS, "reward": (40, (1, 29.5), (40, 29.5))},
+    ),
+    "how far it is, with spaces": (
+        lines("{i}00 / 5000 eps 0.899 |  avgR -0.997 | Loss {l} | Grad 5.585e-03 "),
+        {"last_step": 4000, "total_steps": 5000},
+        {"loss": (40, (100, 2.98), (4000, 2.2))},
+    ),
+    "an episode": (
+        lines("Episode {i}\tLast length:    23\tAverage length: {l}"),
+        {"last_step": 40},
+        {"average_length": LOSS},
+    ),
+    "a score by itself": (
+        lines("step={i} | loss={l} | num_rays=256 |")
+        + "evaluation: psnr_avg=35.5498\ntraining stops\n",
+        {"last_step": 40, "ended": "finished"},
+        {"loss": LOSS, "eval_psnr": (1, (40, 35.5498), (40, 35.5498))},
+    ),
     "a mean beside the batch": (
         # https://github.com/k2-fsa/icefall, its MetricsTracker
         lines(

@@ -84,6 +84,7 @@ LOGS: dict[str, Log] = {
             "loss": (9, (2048, 2.98), (18_432, 2.82)),
             "learning_rate": (9, (2048, 3e-4), (18_432, 3e-4)),
             "kl": (9, (2048, 0.0094), (18_432, 0.0094)),
+            "train/entropy_loss": (9, (2048, -0.629), (18_432, -0.629)),
         },
     ),
     "stable-baselines3 with an evaluation": (

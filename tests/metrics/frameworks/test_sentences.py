@@ -38,6 +38,30 @@ LOGS: dict[str, Log] = {
         {"last_step": 40, "ended": "interrupted"},
         {"step_time": (40, (1, 648.1), (40, 648.1))},
     ),
+    "marian": (
+        "".join(
+            f"[2019-08-17 13:28:13] Ep. 2 : Up. {100 * i} : Sen. 33,109,174 : Cost {loss(i)} : "
+            "Time 339.26s : 28654.38 words/s : L.r. 5.3719e-05\n"
+            for i in EVERY
+        )
+        + "[2019-08-17 13:34:11] [valid] Ep. 2 : Up. 4000 : ce-mean-words : 1.565 : new best\n"
+        "[2019-08-17 13:37:31] [valid] Ep. 2 : Up. 4000 : translation : 32.09 : stalled 7 times "
+        "(last best: 32.13)\n",
+        {"last_step": 4000},
+        {
+            "loss": (40, (100, 2.98), (4000, 2.2)),
+            "learning_rate": (40, (100, 5.3719e-5), (4000, 5.3719e-5)),
+            "tokens_per_second": (40, (100, 28654.38), (4000, 28654.38)),
+            "eval_loss": (1, (4000, 1.565), (4000, 1.565)),
+            "eval_bleu": (1, (4000, 32.09), (4000, 32.09)),
+        },
+    ),
+    "scikit-learn's boosting": (
+        "      Iter       Train Loss   Remaining Time \n"
+        + "".join(f"{i:10d} {loss(i):16.4f} {'7.89m':>16}\n" for i in EVERY),
+        {"last_step": 40},
+        {"loss": LOSS},
+    ),
     "pytorch's tutorial": (
         "".join(f"[1, {2000 * i:5d}] loss: {loss(i)}\n" for i in EVERY) + "Finished Training\n",
         {"last_step": 80_000, "ended": "finished"},

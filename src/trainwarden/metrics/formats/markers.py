@@ -106,7 +106,8 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         "train trainer run_ experiment successfully final done finish ending optimization epochs"
         " weights summary trial best stopping",
         re.compile(
-            r"\b[Tt]raining (?:is |has )?(?:[Cc]ompleted?|[Ff]inished|[Dd]one|ended|succeeded)\b"
+            r"\b[Tt]raining (?:is |has )?(?:[Cc]ompleted?|[Ff]inished|[Dd]one|ended|stops"
+            r"|succeeded)\b"
             r"|\b(?:done|finished|completed|finish) (?:pre-?)?training\b(?! it \d)"
             r"|TRAINING (?:COMPLETE|DONE)"
             r"|`?Trainer\.fit`? stopped|run_(?:stop|final)\b"

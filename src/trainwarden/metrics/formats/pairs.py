@@ -57,6 +57,7 @@ _HINTS = (
     *("kl", "entropy", "mem", "rss", "cost", "update", "round", "ndcg", "auc", "bleu", "f1", "map"),
     *("rmse", "mae", "prec", "recall", "score", "throughput", "ips", "/sec", "ples/s", "ges/s"),
     *("it/s", "hellaswag", "mmlu", "dice", "iou", "learning rate", "test err", "val err"),
+    *("episode", "psnr"),
 )
 _TALK = re.compile(r"\bimproved from\b|\bdid not improve\b|^[\w.]*(?:Error|Exception): ")
 """Sentences with a measure: of Keras's ModelCheckpoint, of errors."""

@@ -44,7 +44,7 @@ _FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?
 _BULLET = re.compile(r"(?:[|#>*./ \x80-\xff-]|with\s)*")  # bullets and small pictures too
 _TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
 _NOT_HERE = re.compile(
-    r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro"
+    r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro|episode"
     r"|skipped|last|best|remaining|until|next|decay)\b"
 )
 _SINCE = re.compile(r"(?i)\b(?:total|elapsed|wall|eval|val|load\w*)\b")
@@ -76,6 +76,9 @@ _PLACED_AT = re.compile(
     r"(?P<place>(?:global[ _]?)?step|epoch|iter(?:ation)?|update|episode)\s*[#:=]?\s*\Z",
     re.IGNORECASE,
 )
+# Train loss 10 2.5 Grad Norm 1.0; Validation loss 10: 2.5
+_STEP_THEN = re.compile(rf"(?::\s*|\s+)(?P<num>{NUMBER})(?![\w/:])")
+_BEGINNING = re.compile(r"\s*\Z")
 _THEN = re.compile(r"\s*[)\]]?\s*(?:[:=]|is\b|->)\s*\Z")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
@@ -136,6 +139,11 @@ def scan(
                 pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
             before = position = position + 1
             continue
+        if before == start and match["total"] and _BEGINNING.match(gap) and _started(match, text):
+            pairs.append(Pair("step", to_float(match["num"]), "", (begin, after_digits)))
+            pairs.append(Pair("total_steps", to_float(match["total"]), "", match.span("total")))
+            before = position
+            continue
         if match["wrap"]:
             closing = _ENDWRAP.match(text, position)
             position = closing.end() if closing else position
@@ -149,6 +157,19 @@ def scan(
             meaning = canonical(told["what"].strip())[0]
             if meaning.known and meaning.role == "result":
                 awaited, name = told["what"].strip(), told["place"]
+        if (
+            match["num"].isdigit()
+            and match["total"] is None
+            and canonical(name)[0].name.endswith("loss")
+            and (value_next := _STEP_THEN.match(text, position, stop))
+            and "." in value_next["num"]
+        ):
+            pairs.append(Pair("step", value, "", (begin, after_digits)))
+            begin, after_digits = value_next.span("num")
+            pairs.append(Pair(name, to_float(value_next["num"]), "", (begin, after_digits)))
+            residual += dropped
+            before = position = after_digits
+            continue
         if (turn := _TURN.search(gap)) and _PLACED.match(text, position):
             name = turn[1]  # TRAIN [0][100/3880]
         if gap[-1:] == "[" and (last := _RANGE.match(text, position)):
@@ -225,6 +246,12 @@ def scan(
         before = position
     residual += _WORD.findall(text[before:stop])
     return pairs, loose, residual
+
+
+def _started(match: re.Match[str], text: str) -> bool:
+    """Whether a line begins with how far the run is: `500 / 1000 loss 2.5`, `500/1000: loss 2.5`."""
+    done, of = to_float(match["num"]), to_float(match["total"])
+    return of > 1 and done <= of and text[match.end() : match.end() + 1] in {" ", ":", "\t"}
 
 
 def _unit_name(unit: str, gap: str) -> str:

@@ -31,7 +31,7 @@ BLANK = "-"
 LATE = 4
 """So many characters after its column's begin a cell is another's."""
 _VALUED = re.compile(r"[\s:=]\d")
-_DURATION = re.compile(r"[\d:]+\Z")
+_DURATION = re.compile(r"[\d:]+\Z|\d+(?:\.\d+)?[smhd]\Z")
 
 
 class Table:
@@ -127,6 +127,8 @@ class Table:
             if delimiter[0] != " " and '"' not in text
             else _cells(text, delimiter)
         )
+        if len(cells) != len(header) - 1 and delimiter == "  ":
+            cells = text.split()  # a number as wide as its column
         if len(cells) != len(header) - 1:
             return None
         if "" in header:  # a table's unnamed index
