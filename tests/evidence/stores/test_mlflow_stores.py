@@ -235,6 +235,11 @@ def test_old_schemas_are_read(tmp_path: Path) -> None:
     run = tmp_path / "mlruns/0/abc"
     (run / "metrics").mkdir(parents=True)
     (run / "meta.yaml").write_text("run_uuid: abc\nstatus: 3\nstart_time: 1500000000000\n")
-    (run / "metrics/loss").write_text("1500000001 2.0\n1500000002 1.0\nrubbish\n15000000")
+    (run / "metrics/loss").write_text(
+        "1500000001 2.0\n1500000002 1.0\nrubbish\n1e999 3 3\n15 4 nan\n15000000"
+    )
+    (run / "metrics/lr").write_text("1500000001 2.0\n1500000002 1.0 5 run-of-a-model\n")
     reading = read_log(tmp_path / "mlruns")
     assert (reading.ended, reading.series["loss"].count) == ("finished", 2)
+    rates = reading.series["learning_rate"].points()
+    assert [point[:2] for point in rates] == [(0, 2.0), (5, 1.0)]

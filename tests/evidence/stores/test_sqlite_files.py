@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -298,3 +300,20 @@ def test_a_query_has_its_values_bound(tmp_path: Path) -> None:
         assert "step" in database.columns("metrics")
     with pytest.raises(FileNotFoundError, match="no run"):
         read_log(tmp_path / "bound.db#' OR 1 = 1 --")
+
+
+def test_whatever_bytes_are_changed_it_is_read_or_told_without_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    writer(path, "wal", 300).close()
+    whole = path.read_bytes()
+    chance = random.Random(7)
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(chance.choice([1, 5, 100])):
+            reach = chance.choice([100, 4096, len(data)])
+            data[chance.randrange(16, reach)] = chance.randrange(256)
+        path.write_bytes(data)
+        with contextlib.suppress(OSError):
+            reader, _ = stores.follow(path, None)
+            assert reader.reading.lines <= 600
+        assert [file.name for file in tmp_path.iterdir()] == ["odd.db"]

@@ -20,6 +20,7 @@ MAX_RUNS, MAX_FILES = 20_000, 2000
 ROUND = 16 << 20
 """Bytes of all metrics together that are read at once."""
 _META = 16_384
+_LARGEST = 2.0**62
 _RUN = re.compile(r"(?m)^run_(?:uuid|id): ")
 _DELETED = re.compile(r"(?m)^lifecycle_stage: deleted\s*$")
 _BEGUN = re.compile(r"(?m)^start_time: (\d{1,18})\s*$")
@@ -179,21 +180,23 @@ def _lines(path: Path, start: int, size: int) -> tuple[bytes, bool]:
 
 def _points(name: str, data: bytes, start: int, until: int | None) -> Points | None:
     """The points of a metric from lines `time value step`, the first of them at byte `start`."""
-    places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    signs = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(signs == 10)
     starts = np.concatenate([[0], places + 1])[: len(places)] + start
-    words = data.split()
+    gaps = signs[signs <= 32]
     try:
-        if len(words) != 3 * len(starts):
+        if len(gaps) != 3 * len(starts) or (gaps.reshape(-1, 3) != (32, 32, 10)).any():
             raise ValueError
-        table = np.array(list(map(float, words)), np.float64).reshape(-1, 3)
+        table = np.array(list(map(float, data.split())), np.float64).reshape(-1, 3)
     except ValueError:
         rows = [_row(line) for line in data.split(b"\n")[: len(starts)]]
         good = np.array([row is not None for row in rows], bool)
         starts = starts[good]
         table = np.array([row for row in rows if row is not None], np.float64).reshape(-1, 3)
+    good = np.all(np.abs(table[:, (0, 2)]) < _LARGEST, axis=1)
     if until is not None:
-        early = table[:, 0] <= until
-        table, starts = table[early], starts[early]
+        good = np.logical_and(good, table[:, 0] <= until)
+    table, starts = table[good], starts[good]
     if not len(table):
         return None
     stamps: Floats = table[:, 0] / 1000

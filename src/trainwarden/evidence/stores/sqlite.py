@@ -25,7 +25,7 @@ _BUSY = 0.5
 """Seconds to wait for a writer's lock."""
 _TRIES = 8
 _TICK = 20_000_000
-_WAL = b"\x02"
+_WAL = 2
 _SALTS = slice(16, 24)
 
 
@@ -81,7 +81,7 @@ class Database:
             try:
                 found = self._connected(copied=attempt > 1).execute(query, values)
                 rows: list[tuple[Any, ...]] = found.fetchall()
-            except (sqlite3.Error, OverflowError) as error:
+            except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
                 self._in_time()
                 if self._unchanged() and not self._may_be_mended(error):
                     raise OSError(errno.EIO, _said(error), str(self.path)) from error
@@ -116,7 +116,7 @@ class Database:
 
     def _open(self, copied: bool) -> sqlite3.Connection:
         with self.path.open("rb") as file:
-            log_ahead = file.read(20)[18:19] == _WAL
+            log_ahead = _WAL in file.read(20)[18:]
         wal, journal = besides(self.path)
         pending = _size(wal) if log_ahead else 0
         self._fixed = False
