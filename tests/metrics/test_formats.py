@@ -245,6 +245,8 @@ def test_moments(stamp: str, seconds: float | None) -> None:
         ("[CUDA ERROR] at file train_gpt2.cu:754:", "error"),
         ("train.sh: line 18:    36 Killed                  python3 x.py", "killed"),
         ("exitcode  : 1 (pid: 7)", "exit_code"),
+        ("Terminated", "signal"),
+        ("run.sh: line 12:  4711 Terminated              python train.py", "signal"),
         ("traceback : Signal 6 (SIGABRT) received by PID 7", "signal"),
         ("[WARNING] submitit - Caught signal SIGUSR1 on node05: this job is timed-out.", "signal"),
         ("Grad overflow on iteration 0", "overflow"),

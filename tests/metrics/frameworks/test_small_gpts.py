@@ -16,6 +16,21 @@ TABLE = """\
 NAN = float("nan")
 
 LOGS: dict[str, Log] = {
+    "mlx-lm": (
+        "Starting training..., iters: 600\nIter 1: Val loss 3.100, Val took 12.345s\n"
+        + lines(
+            "Iter {i}: Train loss {l}, Learning Rate 1.000e-05, It/sec 0.512, Tokens/sec 301.5, "
+            "Trained Tokens 9000, Peak mem 8.104 GB",
+            range(10, 110, 10),
+        )
+        + "Iter 100: Saved adapter weights to adapters/0000100_adapters.safetensors.\n",
+        {"last_step": 100, "total_steps": 600, "ended": "running"},
+        {
+            "loss": (10, (10, 2.8), (100, 1.0)),
+            "eval_loss": (1, (1, 3.1), (1, 3.1)),
+            "learning_rate": (10, (10, 1e-5), (100, 1e-5)),
+        },
+    ),
     "nanogpt": (
         # The last iteration is max_iters itself; the training loss beside val is a mean of many.
         "Overriding: max_iters = 40\nnumber of parameters: 10.65M\n"

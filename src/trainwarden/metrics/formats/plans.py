@@ -14,7 +14,8 @@ _TOTALS = re.compile(
     r"|max[_ ](?:steps|iters?|iterations|updates?)|num_training_steps|training steps)"
     r"\s*(?:[:=]|is|\s)\s*\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
     r"|--(?:max[_-](?:steps|iters)|train(?:ing)?[._-](?:steps|iters)|num[_-]train[_-]steps)[= ]"
-    r"(?P<flag>\d+)\b|, max: (?P<mmcv>\d+) iters\b",
+    r"(?P<flag>\d+)\b|, max: (?P<mmcv>\d+) iters\b"
+    r"|starting training\W{1,6}iters: (?P<mlx>\d+)\b",
     re.IGNORECASE,
 )
 _EPOCHS = re.compile(
@@ -39,8 +40,8 @@ def tells(text: str, start: int) -> bool:
 def planned(format_: str, text: str, start: int, pairs: Iterable[Pair]) -> Row | None:
     """How long the run will be, where the line says it and, by its pairs, not where the run is."""
     if found := _TOTALS.search(text, start):
-        total = to_float(found["n"] or found["flag"] or found["mmcv"])
-        if total > 1 and (found["flag"] or not _has(pairs, {"step"})):
+        total = to_float(found["n"] or found["flag"] or found["mmcv"] or found["mlx"])
+        if total > 1 and (found["flag"] or found["mlx"] or not _has(pairs, {"step"})):
             return Row(format_, [Pair("total_steps", total)], kind="totals")
     if (stated := _EPOCHS.search(text[start:])) and not _has(pairs, {"step", "epoch"}):
         epochs = float(stated["n"] or stated["flag"] or stated["mmcv"])
