@@ -39,6 +39,7 @@ _PREFIX = re.compile(
       | \[\d\d/\d\d\ \d\d:\d\d:\d\d(?:\ [\w.]+)?\]:?
       | [a-z]\w*(?:\.\w+)*\s{_LEVEL}:(?=\s)
       | \[[IWEF]\]
+      | [IWEF]\ (?=(?:Train|Valid|Test)ing\b|Validation\b)  # DeepSpeech
       | \[{_LEVEL}\|(?:[\w.]+:\d+\]|(?=\d))  # [INFO|trainer.py:12] date >>, [INFO|date] module:3 >>
       | \[NeMo\ [A-Z]\ (?=\d)
       | (?!(?:step|iter|epoch|batch|it|ep)\w*:)[a-z_]\w*:\d+\](?=\s)  # [NeMo I date module:12]

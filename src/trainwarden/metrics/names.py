@@ -39,7 +39,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
         " current_steps optimizer_step optim_step opt_step training_step number_of_steps"
         " | iter iters iteration iterations it itr update updates train_iter"
         " training_iteration_step iter_num boosting_iteration"
-        " | batch batch_idx _step episode"
+        " | batch batch_idx _step episode nupdates"
         " | training_iteration time/iterations round tree trees boosting_round",
     ),
     "total_steps": (
@@ -74,7 +74,7 @@ _TABLE: dict[str, tuple[str | None, str, str]] = {
     "learning_rate": (
         None,
         "setting",
-        "learning_rate lr actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
+        "learning_rate lr learningrate actor/lr lr_0 current_lr lr/pg0 learning_rate_0 optim0_lr0"
         " optim/lr current_learning_rate x/lr0 default_optimizer_learning_rate"
         " | lr_1 current_lr_1 optimizer/lr base_lr cur_lr actor_lr act_lr"
         " | current_lr_0 critic/lr critic_lr lr/pg1",

@@ -103,6 +103,31 @@ LOGS: dict[str, Log] = {
         {"last_step": 40, "ended": "finished"},
         {"loss": LOSS, "eval_psnr": (1, (40, 35.5498), (40, 35.5498))},
     ),
+    "an epoch named after what is done": (
+        # https://github.com/mozilla/DeepSpeech
+        lines(
+            "I Training epoch {i}...\nI Training of Epoch {i} - loss: {l}    \n"
+            "I Validating epoch {i}...\nI Validation of Epoch {i} - loss: {e}    "
+        ),
+        {"last_step": 40},
+        {"loss": LOSS, "eval_loss": EVAL},
+    ),
+    "glued words": (
+        # https://github.com/deepinsight/insightface, arcface_torch
+        lines(
+            "Training: 2022-05-05 03:05:53,162-Speed 727.03 samples/sec   Loss {l}   "
+            "LearningRate 0.1000   Epoch: 0   Global Step: {i}   Required: 453 hours"
+        ),
+        {"last_step": 40},
+        {"loss": LOSS, "learning_rate": (40, (1, 0.1), (40, 0.1))},
+    ),
+    "updates of an epoch's end": (
+        # https://github.com/flashlight/wav2letter
+        lines("epoch:    5 | nupdates:  {i}00 | lr: 0.000015 | bch(ms): 390.84 | loss:  {l} | "
+              "dev-clean-WER: 97.16 | hrs:  960.47"),
+        {"last_step": 4000},
+        {"loss": (40, (100, 2.98), (4000, 2.2))},
+    ),
     "a mean beside the batch": (
         # https://github.com/k2-fsa/icefall, its MetricsTracker
         lines(

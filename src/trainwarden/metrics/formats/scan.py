@@ -249,7 +249,7 @@ def scan(
 
 
 def _started(match: re.Match[str], text: str) -> bool:
-    """Whether a line begins with how far the run is: `500 / 1000 loss 2.5`, `500/1000: loss 2.5`."""
+    """Whether a line begins with how far the run is: `50 / 1000 loss 2.5`, `50/1000: loss 2.5`."""
     done, of = to_float(match["num"]), to_float(match["total"])
     return of > 1 and done <= of and text[match.end() : match.end() + 1] in {" ", ":", "\t"}
 
