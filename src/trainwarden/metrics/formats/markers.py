@@ -55,7 +55,8 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         Mark("signal", True),
         "signal sig fatal fault abort dump bus terminate",
         re.compile(
-            r"^\s*(?:.*line \d+:\s+\d+ )?Terminated\b(?!:)|got signal: \d+|[Rr]eceived (?:signal )?(?:SIGTERM|SIGKILL|15\b|SIGUSR|SIGHUP)"
+            r"^\s*(?:.*line \d+:\s+\d+ )?Terminated\b(?!:)|got signal: \d+"
+            r"|[Rr]eceived (?:signal )?(?:SIGTERM|SIGKILL|15\b|SIGUSR|SIGHUP)"
             r"|SIGTERM (?:received|report)|process received SIGTERM|[Cc]aught signal"
             r"|Signal \d+ \(SIG[A-Z]+\) received|Fatal Python error|Segmentation fault|SIGSEGV"
             r"|core dumped|Bus error|SIGABRT|terminate called|Aborted\b|died with <Signals"
