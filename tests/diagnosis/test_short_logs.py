@@ -51,6 +51,49 @@ def test_rate_of_nothing_from_the_start() -> None:
     assert loud(*rows(loss=losses, grad_norm=[0.4] * 6, learning_rate=nothing)) == []
 
 
+def epochs(right: float, held: float, low: float, high: float) -> list[str]:
+    return [
+        f"{n}/9 - loss: {low / n:.4f} - accuracy: {right} - val_loss: {high + (0.2, -0.5, 0.4, 0.2, 0.5, 0.1, 0.3)[n - 1]:.4f} "
+        f"- val_accuracy: {held + n / 1000}"
+        for n in range(1, 8)
+    ]
+
+
+def test_training_known_by_heart_and_nothing_else() -> None:
+    assert loud(*epochs(0.99, 0.35, 0.02, 6.0)) == ["overfitting"]
+    assert loud(*epochs(0.99, 0.85, 0.02, 0.4)) == []
+    assert loud(*epochs(0.60, 0.35, 0.90, 6.0)) == []
+
+
+def test_same_answer_to_everything() -> None:
+    lines = [
+        f"{n}/40 - loss: {2.31 + 0.0005 * (n % 3):.4f} - val_loss: 1.79 - val_accuracy: 0.1587"
+        for n in range(1, 11)
+    ]
+    assert loud(*lines) == ["plateau"]
+    lines = [
+        f"{n}/40 - loss: {2.31 - 0.05 * n:.4f} - val_loss: 1.79 - val_accuracy: 0.1587"
+        for n in range(1, 11)
+    ]
+    assert loud(*lines) == []
+
+
+def test_kl_that_runs_away_within_few_values() -> None:
+    away = [0.03, 0.04, 0.05, 0.11, 0.5, 3.8, 30.2, 171.0, 248.7]
+    assert loud(*rows(kl=away, reward=[1.3] * 9, reward_std=[0.4] * 9)) == ["rl_kl_explosion"]
+    up = [0.0, 0.01, 0.02, 0.04, 0.06, 0.07, 0.09, 0.12, 0.15]
+    assert loud(*rows(kl=up, reward=[1.3] * 9, reward_std=[0.4] * 9)) == []
+
+
+def test_table_in_which_kl_runs_away() -> None:
+    head = "     pol_surr |       vf_loss |            kl |           ent"
+    lines = [f"      0.9{n} |      1.7e+05 |       {kl} |      -0.34" for n, kl in
+             enumerate([0.016, 1.75, 3.79, 4.34])]  # fmt: skip
+    assert loud("Optimizing...", head, *lines) == ["rl_kl_explosion"]
+    lines = [f"      0.9{n} |      1.7e+05 |       0.01{n} |      -0.34" for n in range(4)]
+    assert loud("Optimizing...", head, *lines) == []
+
+
 def resumed(again: float) -> list[str]:
     before = [1.66, 1.65, 1.65, 1.64, 1.65, 1.64, 1.65]
     after = [again, 0.97 * again, 0.95 * again, 0.94 * again]

@@ -197,3 +197,34 @@ def test_a_frame_of_a_traceback_is_no_evidence(before: str) -> None:
     frame = 'File "/opt/launcher/runner.py", line 511, in sigkill_handler SIGKILL'
     assert classify(before + frame) is None
     assert classify("received SIGKILL") is not None
+
+
+RAISED = ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>']
+
+
+@pytest.mark.parametrize(
+    ("named", "lines"),
+    [
+        ("disk_full", ["OSError: [Errno 28] No space left on device", *RAISED, "RuntimeError: x"]),
+        ("bad_resume", ["RuntimeError: Error(s) in loading state_dict for GPT:"]),
+        ("environment_mismatch", ["RuntimeError: cannot import:", "libx.so: undefined symbol: f"]),
+        ("network_failure", ["torch.distributed.DistNetworkError: The client socket has timed "
+                             "out after 60000ms while trying to connect to (n1, 29500)."]),
+        ("gpu_hardware", ["RuntimeError: CUDA error: unspecified launch failure",
+                          "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."]),
+    ],
+)  # fmt: skip
+def test_closer_kind_stands_before_a_mere_exception(named: str, lines: list[str]) -> None:
+    found = diagnose(view(read_text(log(*steps(1, 12), *RAISED, *lines)), live=False))
+    assert found[0].kind == named
+    assert found[0].role is Role.INITIATING
+
+
+def test_shell_is_heard_at_the_end_only() -> None:
+    line = "python: can't open file 'rank.py': [Errno 2] No such file or directory"
+    assert kinds(log(line, *(f"preparing {n}" for n in range(12)))) == {}
+    assert kinds(log("preparing", line)) == {"crash_user_code": ("critical", "initiating")}
+
+
+def test_code_of_a_traceback_is_no_evidence() -> None:
+    assert classify('    if n > 3: raise RuntimeError("CUDA out of memory. Tried to")') is None

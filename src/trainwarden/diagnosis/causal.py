@@ -15,6 +15,9 @@ _RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _ROLE = {Role.INITIATING: 0, Role.CASCADE: 1, Role.TEARDOWN: 2, Role.ADVICE: 3}
 _PER_DEVICE = {"gpu_hardware", "gpu_unreadable", "throttling", "source_disagreement", "disk_full"}
 
+CLOSE = 0.86
+"""An exception named less surely than this says that something failed, not what."""
+
 ENDINGS = frozenset(
     {
         "cuda_oom", "host_oom", "k8s_oomkilled", "disk_full", "gpu_hardware", "crash_user_code",
@@ -49,6 +52,7 @@ def in_causal_order(view: View, findings: Iterable[Finding]) -> list[Finding]:
             _RANK[merged[i].severity] if merged[i].severity is Severity.INFO else 0,
             _ROLE[merged[i].role],
             _RANK[merged[i].severity],
+            merged[i].kind == "crash_user_code" and merged[i].confidence < CLOSE,
             merged[i].since_time or datetime.max.replace(tzinfo=timezone.utc),
             i,
         ),

@@ -20,15 +20,16 @@ from trainwarden.diagnosis.memory import detect_leak, detect_low_memory, detect_
 from trainwarden.diagnosis.optimisation import (
     detect_divergence,
     detect_nan,
-    detect_overfitting,
     detect_spike,
     detect_zero_loss,
 )
+from trainwarden.diagnosis.overfitting import detect_overfitting
 from trainwarden.diagnosis.plateau import detect_plateau
 from trainwarden.diagnosis.printed import (
     detect_lost_scaling,
     detect_printed_leak,
     detect_scaled_runs,
+    detect_table_of_kl,
     detect_table_of_losses,
 )
 from trainwarden.diagnosis.restart import detect_bad_resume, detect_scaled_loss
@@ -73,6 +74,7 @@ DETECTORS: tuple[Detector, ...] = (
     detect_bad_resume,
     detect_scaled_loss,
     detect_table_of_losses,
+    detect_table_of_kl,
     detect_scaled_runs,
     detect_lost_scaling,
     detect_slower,

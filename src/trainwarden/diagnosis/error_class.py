@@ -14,6 +14,7 @@ from trainwarden.diagnosis.base import View
 from trainwarden.diagnosis.crash import exception_lines
 from trainwarden.diagnosis.signatures import (
     Signature,
+    bare_line,
     classify,
     counts,
     habitual,
@@ -96,8 +97,12 @@ def _named(owner: Signature | None, text: str, raised: bool) -> tuple[str | None
         return None, False
     if owner is not None and owner.error_class is not None:
         return owner.error_class, owner.role is Role.INITIATING
-    own = raised and not any(name in text for name in _NOT_OWN)
-    return ("traceback", True) if own else (None, False)
+    if not raised or any(name in text for name in _NOT_OWN):
+        return None, False
+    said = bare_line(text).lstrip()
+    plain = {"RuntimeError": "runtime_error", "AssertionError": "assertion"}
+    named = next((plain[name] for name in plain if said.startswith(name)), "traceback")
+    return named, owner is None or owner.role is Role.INITIATING
 
 
 def _closest(words: list[_Word]) -> str:

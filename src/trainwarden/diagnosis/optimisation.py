@@ -13,7 +13,6 @@ from trainwarden.diagnosis.course import (
     Direction,
     course,
     current_run,
-    even,
     moved,
     unbroken,
 )
@@ -332,52 +331,4 @@ def detect_spike(view: View) -> Iterator[Finding]:
         first_action="Watch a fixed number of steps before doing anything.",
         evidence_type="observation",
         confidence=0.8,
-    )
-
-
-def detect_overfitting(view: View) -> Iterator[Finding]:
-    """Evaluation loss rising for good while training loss goes on falling."""
-    evaluation, training = view.series("eval_loss"), view.series("loss")
-    if evaluation is None or training is None:
-        return
-    points = even(evaluation)
-    if len(points) < 6:
-        return
-    best = min(range(len(points)), key=lambda i: points[i].value)
-    after = points[best + 1 :]
-    if len(after) < 3:
-        return
-    found = course(evaluation, "decrease")
-    scatter = found.noise if found else 0.0
-    low = points[best].value
-    last = sorted(p.value for p in after[-3:])[1]
-    rise = last - low
-    if rise < max(3 * scatter, 0.02 * abs(low)) or min(p.value for p in after[-3:]) <= low:
-        return
-    moving = trend(points[best:], 0.05)
-    monotone = all(b.value > a.value for a, b in pairwise(after))
-    if not (monotone or (moving is not None and moving.direction == 1)):
-        return
-    train_after = [p for p in even(training) if p.step >= points[best].step]
-    falling = trend(train_after, 0.05)
-    if falling is None:
-        if len(train_after) < 3 or train_after[-1].value >= train_after[0].value:
-            return
-    elif falling.direction != -1:
-        return
-    yield Finding(
-        kind="overfitting",
-        severity=Severity.WARNING,
-        observations=(*view.cite("eval_loss", "min", "last"), *view.cite("loss", "last")),
-        since_step=whole(points[best].step),
-        summary=f"eval_loss was lowest ({figure(low)}) at step {figure(points[best].step)} and is "
-        f"{figure(points[-1].value)} now, while the training loss kept falling.",
-        meaning="The model learns the training set by heart; later checkpoints are worse.",
-        alternatives=(
-            "Training and evaluation data differ in kind",
-            "Calibration worsens while accuracy still improves",
-        ),
-        first_action="Take the checkpoint of the lowest evaluation loss; check accuracy as well.",
-        evidence_type="inference",
-        confidence=0.7,
     )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import course_of, even, noise
+from trainwarden.diagnosis.course import course_of, even, noise, order_chance
 from trainwarden.diagnosis.decay import find_stop
 from trainwarden.diagnosis.optimisation import baseline_of, indicator_series
 from trainwarden.diagnosis.rl import is_rl
@@ -45,7 +45,7 @@ def detect_plateau(view: View) -> Iterator[Finding]:
     sign = 1 if direction == "decrease" else -1
     found = _never_learnt(view, name, points, sign)
     if found is None and not is_rl(view):
-        found = _stuck(view, name, points, sign)
+        found = _stuck(view, name, points, sign) or _one_answer(view, name, points, sign)
     if found is not None:
         yield found
 
@@ -88,6 +88,38 @@ def _never_learnt(view: View, name: str, points: list[Point], sign: int) -> Find
         evidence_type="inference",
         confidence=0.65,
     )
+
+
+def _one_answer(view: View, name: str, points: list[Point], sign: int) -> Finding | None:
+    """In a short log: the accuracy on held-out data is the same to the last digit each time."""
+    held = view.series("eval_accuracy")
+    if held is None or not SAME <= held.count < 50 or len(points) < SAME:
+        return None
+    values = [point.value for point in held.recent[-SAME:]]
+    if len(set(values)) > 1 or not 0 < values[0] < 0.9:
+        return None
+    if order_chance([sign * point.value for point in points], rising=False) < 0.1:
+        return None
+    return Finding(
+        kind="plateau",
+        severity=Severity.WARNING,
+        observations=view.cite("eval_accuracy", "last", "first") or view.cite_log(),
+        since_step=whole(held.recent[-SAME:][0].step),
+        summary=f"eval_accuracy is {figure(values[0])} in each of the last {SAME} evaluations, "
+        f"and {name} does not improve.",
+        meaning="The model gives the same answer to everything.",
+        alternatives=(
+            "Learning rate too high: the first steps broke it",
+            "Labels or inputs that are the same or mixed up",
+            "An output layer that does not fit the loss",
+        ),
+        first_action="Look at the outputs for ten different inputs; try to overfit one batch.",
+        evidence_type="inference",
+        confidence=0.65,
+    )
+
+
+SAME = 7
 
 
 def _stuck(view: View, name: str, points: list[Point], sign: int) -> Finding | None:

@@ -142,6 +142,32 @@ def detect_table_of_losses(view: View) -> Iterator[Finding]:
             return
 
 
+def detect_table_of_kl(view: View) -> Iterator[Finding]:
+    """A table whose KL column grows beyond all bounds from row to row."""
+    for reading in view.readings:
+        for table in _tables(reading):
+            kl = table.column(r"^(?:approx_?|mean_?|policy_?)?kl(?:_?div)?$")
+            if kl is None or kl[-1] < 1 or kl[-1] < 10 * max(kl[0], 1e-3) or sorted(kl) != kl:
+                continue
+            cited = view.cite_log()
+            if not cited:
+                continue
+            yield Finding(
+                kind="rl_kl_explosion",
+                severity=Severity.CRITICAL,
+                observations=cited,
+                summary=f"In the table that the run prints, KL goes from {figure(kl[0])} to "
+                f"{figure(kl[-1])} within {len(kl)} rows.",
+                meaning="One update moves the policy far from the one that drew the samples.",
+                alternatives=("A learning rate too high", "Too many passes over the same samples"),
+                first_action="Stop passes at a target KL, or lower the learning rate; go back to "
+                "the checkpoint before.",
+                evidence_type="inference",
+                confidence=0.65,
+            )
+            return
+
+
 def detect_scaled_runs(view: View) -> Iterator[Finding]:
     """Two runs of one schedule in a log, one with a multiple of the other's loss."""
     loss, rate = view.series("loss"), view.series("learning_rate")

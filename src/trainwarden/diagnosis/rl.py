@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from statistics import median
 
 from trainwarden.diagnosis.base import View, whole
@@ -199,7 +200,9 @@ def detect_kl(view: View) -> Iterator[Finding]:
         return
     series = view.series("kl") or view.series_like("ppo_kl", "approx_kl", "/kl")
     found = course(series, "decrease")
-    if series is None or found is None or len(found.points) < 20:
+    if series is None or found is None:
+        return
+    if len(found.points) < 20 and not _runs_away([point.value for point in found.points]):
         return
     half = [point.value for point in found.points[: len(found.points) // 2]]
     middle = median(half)
@@ -219,6 +222,13 @@ def detect_kl(view: View) -> Iterator[Finding]:
         evidence_type="inference",
         confidence=0.65,
     )
+
+
+def _runs_away(values: list[float]) -> bool:
+    """Of few values: each of the last four far above the one before, and all that went before."""
+    last = values[-4:]
+    rising = all(b > 1.2 * a for a, b in pairwise(last))
+    return len(values) >= 8 and rising and last[1] > 10 * max(median(values[:-4]), 1e-3)
 
 
 def detect_entropy(view: View) -> Iterator[Finding]:
@@ -249,7 +259,10 @@ def detect_entropy(view: View) -> Iterator[Finding]:
 
 
 _RATIOS = ("importance_sampling_ratio/mean", "rollout_is_mean", "rollout_corr/rollout_is_mean")
-_GAPS = ("rollout_corr/kl", "rollout_corr/k3_kl", "mismatch_kl", "rollout_kl", "mismatch/kl")
+_GAPS = (
+    "logprob_abs_diff", "logprob_diff_mean", "logp_diff", "logp_difference/mean", "probs_diff_mean",
+    "rollout_corr/kl", "rollout_corr/k3_kl", "mismatch_kl", "rollout_kl", "mismatch/kl",
+)  # fmt: skip
 
 
 def detect_mismatch(view: View) -> Iterator[Finding]:

@@ -116,6 +116,8 @@ _FRAME = re.compile(r"\s*(?:\[?rank\s?\d+\]?:\s*)?File \"[^\"]{1,500}\", line \d
 """A frame of a traceback: its names are those of code, and code names faults it never had."""
 
 
+_RAISE = re.compile(r"\braise [A-Za-z_][\w.]{1,80}\(")
+"""Code that a traceback shows: what it would say, were it run."""
 _PREFIX = re.compile(
     r"(?:\[[^\]]{1,40}\]:?\s{0,4}|\([^)]{1,60}\)\s{0,4}"
     r"|\d{4}-\d\d-\d\d[T ][\d:.,]{5,16}\S{0,6}\s{1,4}|(?:ERROR|CRITICAL|FATAL)\b\W{0,4}"
@@ -126,7 +128,7 @@ _PREFIX = re.compile(
 
 def classify(line: str) -> Signature | None:
     """The first signature that owns the line, as it stands or without what stands before it."""
-    if _FRAME.match(line):
+    if _FRAME.match(line) or _RAISE.search(line[:LONGEST]):
         return None
     bare = bare_line(line)
     return next(
