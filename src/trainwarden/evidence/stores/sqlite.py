@@ -8,6 +8,7 @@ has not folded in, or left when it was killed, is read from a private copy.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import shutil
@@ -183,22 +184,28 @@ class _Copies:
         self.lock = threading.Lock()
         self.of: object = None
         """Of what, in which state."""
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
 
     @property
     def file(self) -> Path:
         """The copy."""
-        return Path(self._folder.name if self._folder else "") / "copy"
+        return (self._folder or Path()) / "copy"
 
     def fresh(self) -> Path:
         """Where a new copy is to lie; the one before is gone then."""
-        if self._folder is not None:
-            self._folder.cleanup()
-        self._folder = tempfile.TemporaryDirectory(prefix="trainwarden-")
+        self.drop()
+        self._folder = Path(tempfile.mkdtemp(prefix="trainwarden-"))
         return self.file
+
+    def drop(self) -> None:
+        """Leave nothing behind."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
 
 
 _copies = _Copies()
+atexit.register(_copies.drop)
 
 
 _COLUMNS = "SELECT substr(name, 1, 100) FROM pragma_table_info(?) LIMIT 200"
