@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import logging
 import lzma
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from logging.handlers import RotatingFileHandler, TimedRotatingFileHandler
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwarden.analysts.rereading import reread
+from trainwarden.evidence import follow as following
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.follow import follow
 from trainwarden.evidence.log_files import expand
-from trainwarden.evidence.log_readings import read_log
+from trainwarden.evidence.log_readings import load_readings, positions, read_as_far, read_log
 from trainwarden.evidence.logs import LogSource
 from trainwarden.evidence.pieces import pieces_of
 from trainwarden.metrics.reading import Reading
@@ -67,7 +71,7 @@ def told(reading: Reading) -> Reading:
 def cited(report: SourceReport) -> None:
     """Every place cited can be read again, and agrees."""
     for item in report.observations:
-        if item.place.offset is not None and item.stat != "median" and item.text is not None:
+        if item.place.offset is not None and item.quantity in {"loss", "step"}:
             again = reread(item.model_copy(update={"id": "E1"}))
             assert again is None or again.agrees, (item, again)
             if again is not None and item.quantity == "loss":
@@ -219,3 +223,207 @@ def test_any_split_gives_the_reading_of_the_whole(
             there = unpack.get(suffix, bytes)(content)[at:]
             assert text[point.offset :].startswith(there[:40])
     shutil.rmtree(folder)
+
+
+# As logs are rotated in truth --------------------------------------------------------------------
+
+
+def write_with(handler: logging.Handler, begin: int, end: int) -> None:
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for i in range(begin, end):
+        message = f"step {i} | loss {9 - i / 1000:.4f}"
+        handler.emit(logging.LogRecord("train", logging.INFO, __file__, 1, message, None, None))
+
+
+@pytest.mark.parametrize("looks", [(), (130,), (50, 200, 350)])
+def test_a_rotating_handler(tmp_path: Path, looks: tuple[int, ...]) -> None:
+    log = tmp_path / "train.log"
+    handler = RotatingFileHandler(log, maxBytes=4_000, backupCount=30)
+    begin = 0
+    for end in (*looks, 400):
+        write_with(handler, begin, end)
+        report, target = look(tmp_path, log)
+        assert report.status == "ok"
+        assert steps(target.readings[log]) == list(range(end))
+        cited(report)
+        begin = end
+    handler.close()
+    assert len(list(tmp_path.glob("train.log.*"))) > 3
+    first = next(o for o in report.observations if (o.quantity, o.stat) == ("loss", "first"))
+    assert first.place.file == str(pieces_of(log)[0])
+    (past,) = load_readings(tmp_path / "cache", "job", [log])
+    assert past.to_json() == target.readings[log].to_json()
+
+
+def test_a_handler_that_packs_what_it_rotates(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    handler = RotatingFileHandler(log, maxBytes=4_000, backupCount=30)
+    handler.namer = lambda name: name + ".gz"
+
+    def pack(source: str, target: str) -> None:
+        Path(target).write_bytes(gzip.compress(Path(source).read_bytes()))
+        Path(source).unlink()
+
+    handler.rotator = pack
+    for end in (100, 250, 400):
+        write_with(handler, end - 150 if end > 100 else 0, end)
+        report, target = look(tmp_path, log)
+        assert steps(target.readings[log]) == list(range(end))
+        cited(report)
+    handler.close()
+
+
+def test_a_handler_that_rotates_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "train.log"
+    handler = TimedRotatingFileHandler(log, when="S", backupCount=9)
+    for part in range(4):
+        write_with(handler, part * 20, part * 20 + 20)
+        monkeypatch.setattr("time.time", lambda at=handler.rolloverAt + 1: float(at))
+        if part == 1:
+            look(tmp_path, log)
+    handler.close()
+    monkeypatch.undo()
+    assert len(pieces_of(log)) >= 3
+    _, target = look(tmp_path, log)
+    assert steps(target.readings[log]) == list(range(80))
+    assert steps(read_log(log)) == list(range(80))
+
+
+LOGROTATE = shutil.which("logrotate") or shutil.which("logrotate", path="/usr/sbin:/sbin")
+
+
+@pytest.mark.skipif(LOGROTATE is None, reason="logrotate is not installed")
+@pytest.mark.parametrize(
+    "options",
+    [
+        "copytruncate",
+        "copytruncate\n compress\n delaycompress",
+        "create\n compress",
+        "nocreate\n dateext\n dateformat -%Y%m%d-%s",
+        "create\n compress\n compresscmd /usr/bin/env\n compressoptions xz\n compressext .xz",
+    ],
+)
+@pytest.mark.parametrize("between", [False, True], ids=["at once", "watched"])
+def test_logrotate(tmp_path: Path, options: str, between: bool) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir(mode=0o755)
+    log = folder / "train.log"
+    config = tmp_path / "rotate.conf"
+    config.write_text(f"{log} {{\n rotate 20\n size 1\n missingok\n {options}\n}}\n")
+    config.chmod(0o644)
+    for part in range(5):
+        with log.open("a") as stream:
+            stream.write(lines(part * 30, part * 30 + 30))
+        if between and part % 2 == 0:
+            _, target = look(tmp_path, log)
+            assert steps(target.readings[log]) == list(range(part * 30 + 30))
+        if part < 4:
+            command = [str(LOGROTATE), "-f", "-s", str(tmp_path / "state"), str(config)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            if "dateext" in options:
+                # A second for each name.
+                last = max(folder.glob("train.log-*"))
+                last.rename(folder / f"train.log-20260101-176722560{part}")
+    assert len(pieces_of(log)) == 5
+    report, target = look(tmp_path, folder)
+    assert steps(target.readings[log]) == list(range(150))
+    assert target.readings[log].runs == 1
+    cited(report)
+
+
+def test_who_goes_on_writing_where_it_was_leaves_a_hole(tmp_path: Path) -> None:
+    """`python train.py > train.log` under copytruncate: no O_APPEND, and lines cut by buffers."""
+    log = tmp_path / "train.log"
+    text = lines(0, 400).encode()
+    with log.open("wb", buffering=0) as stream:
+        written = 0
+        for end in (5_003, 9_004, len(text)):
+            stream.write(text[written:end])
+            written = end
+            if end == 5_003:
+                look(tmp_path, log)
+            if end < len(text):
+                for age in (2, 1):
+                    old = log.with_name(f"train.log.{age}")
+                    if old.exists():
+                        old.rename(log.with_name(f"train.log.{age + 1}"))
+                shutil.copy(log, log.with_name("train.log.1"))
+                os.truncate(log, 0)
+    assert log.read_bytes().startswith(b"\0" * 5_000)
+    report, target = look(tmp_path, log)
+    assert steps(target.readings[log]) == list(range(400))
+    cited(report)
+    assert steps(read_log(log)) == list(range(400))
+    assert told(follow(log).reading()).series == told(target.readings[log]).series
+
+
+def test_what_is_rotated_after_it_was_cited_is_found_again(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.with_name("train.log.1").write_text(lines(0, 40))
+    log.write_text(lines(40, 80))
+    report, _ = look(tmp_path, log)
+    stood = positions(tmp_path / "cache", "job", [log])
+    ends = {name: at["offset"] for name, at in stood.items()}
+    log.with_name("train.log.1").rename(log.with_name("train.log.2"))
+    log.with_name("train.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.write_text(lines(80, 100))
+    cited(report)
+    again = read_as_far(log, ends)
+    assert steps(again) == list(range(80))
+    assert steps(read_as_far(log.with_name("train.log.2"), ends)) == list(range(80))
+    for old in log.parent.glob("train.log.*"):
+        old.unlink()
+    with pytest.raises(OSError, match="gone"):
+        read_as_far(log, ends)
+
+
+def test_rotated_faster_than_it_is_looked_at(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(lines(0, 40))
+    look(tmp_path, log)
+    log.with_name("train.log.1").write_text(lines(60, 80))
+    log.write_text(lines(80, 100))
+    report, target = look(tmp_path, log)
+    assert steps(target.readings[log]) == [*range(40), *range(60, 100)]
+    assert "rotated away before it was read" in report.message
+    first = next(o for o in report.observations if (o.quantity, o.stat) == ("loss", "first"))
+    assert (first.value, first.place.offset) == (9.0, None)
+    cited(report)
+
+
+def test_a_rotation_while_the_files_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "train.log"
+    log.with_name("train.log.1").write_text(lines(0, 40))
+    log.write_text(lines(40, 80))
+    moved = []
+
+    def opening(path: Path) -> Any:
+        stream = plain(path)
+        if path.name == "train.log.1" and not moved:
+            moved.append(path)
+            path.rename(path.with_name("train.log.2"))
+            log.rename(path)
+            log.write_text(lines(80, 90))
+        return stream
+
+    plain = following.open_log
+    monkeypatch.setattr(following, "open_log", opening)
+    assert steps(read_log(log)) == list(range(90))
+    assert moved
+
+
+def test_a_log_that_is_packed_away_at_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(lines(0, 40))
+    look(tmp_path, log)
+    with log.open("a") as stream:
+        stream.write(lines(40, 60))
+    log.with_name("train.log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    report, target = look(tmp_path, log)
+    assert report.status == "ok"
+    assert steps(target.readings[log]) == list(range(60))
+    cited(report)

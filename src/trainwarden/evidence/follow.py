@@ -165,6 +165,9 @@ def _open_all(
             stream = opened.enter_context(open_log(file))
             source = _Source(file, stream, os.fstat(stream.fileno()))
             source.skipped, source.head = _begin(stream, deadline)
+            if isinstance(stream, Unpacked) and not source.head and (stream.cut or stream.damage):
+                why = stream.damage or "ends within packed data before any text"
+                problems.append(f"{file}: damaged: {why}")
             sources.append(source)
         except OSError as error:
             if file == files[-1] and not sources:

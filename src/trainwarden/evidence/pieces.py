@@ -25,7 +25,7 @@ SLACK = 60.0
 """Seconds by which times of files may be off: they are copied one after another."""
 _DATE = (
     r"(?:19|20)\d\d-?[01]\d-?[0-3]\d"
-    r"(?:[-_.T ]?[0-2]\d(?:[-:_h]?[0-5]\d(?:[-:_m]?[0-5]\d(?:[._-]\d{1,6})?)?)?)?"
+    r"(?:[-_.T ]?[0-2]\d(?:[-:_h]?[0-5]\d(?:[-:_m]?[0-5]\d(?:[._-]\d{1,6})?)?)?|-\d{10})?"
 )
 _AGE = rf"[._-](?:(?P<date>{_DATE}|\d{{10}})|(?<=[.])(?P<number>\d{{1,4}})|(?P<old>old|prev|bak))"
 _AFTER = re.compile(rf"(?P<stem>.+?){_AGE}")
@@ -173,7 +173,7 @@ def _comes_before(older: Path, newer: Path) -> bool:
     """
     before, after = _head(older), _head(newer)
     if before is None or after is None:
-        return before is not None
+        return True  # its name says so, and what is wrong with it is told when it is read
     if after.bytes == 0:
         return True
     if before.first_time is not None and after.first_time is not None:
