@@ -21,6 +21,7 @@ from trainwarden.metrics.survey import Survey
 
 _CONTROL = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _LAST_NUMBER = re.compile(r"[\d.eE+\-]\s*\Z")
+_BREAK = re.compile(r"[\s,;|:=]")
 SELF_CLOSING = frozenset({"hf-dict"})
 """Formats that print a summary where the run ends as it should."""
 MAX_BREAKS = 3
@@ -31,7 +32,9 @@ STREAK = 8
 def _without_last_number(text: str) -> str:
     """The text of a line that may be cut short, without a number at its end."""
     if _LAST_NUMBER.search(text):
-        text = re.sub(r"[^\s,;|:=\t]*\Z", "", text)
+        # From behind, since the text may be one long word.
+        before = _BREAK.search(text[::-1])
+        text = text[: len(text) - before.start()] if before else ""
         text = text[:-1] if text.endswith(",") else text
     return text
 

@@ -19,7 +19,7 @@ PLAIN = (
 
 _WRAPPED = re.compile(
     r"(?:(?:np|numpy|torch|jnp|jax)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray|Decimal)"
-    rf"\(\s*\[?\s*({NUMBER})"
+    rf"\(\s*(?:\[\s*)?({NUMBER})"
 )
 _SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _SUFFIXED = re.compile(rf"({NUMBER})([kKMGBT])")

@@ -13,7 +13,7 @@ from trainwarden.metrics.values import NUMBER, to_float
 _ITEM = re.compile(
     rf"""['"](?P<key>[^'"]{{1,120}})['"]\s*:\s*
     (?:['"]?
-      (?:(?:np\.|numpy\.|torch\.)?(?:float\d*|u?int\d*|tensor|array)\(\s*\[?\s*)?
+      (?:(?:np\.|numpy\.|torch\.)?(?:float\d*|u?int\d*|tensor|array)\(\s*(?:\[\s*)?)?
       (?P<num>{NUMBER})(?P<unit>\s?(?:%|ms|s|[KMGT]i?B))?(?:/(?P<total>\d+))?
       (?:,\s*(?:device|dtype|grad_fn|requires_grad)=[^)]*)*\]?\)?
     ['"]?(?=\s*[,}}\]\"]|\s*$))""",

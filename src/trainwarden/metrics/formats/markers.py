@@ -66,7 +66,7 @@ _RULES: tuple[tuple[Mark, str, re.Pattern[str]], ...] = (
         Mark("exit_code", True),
         "exit returned childfailed",
         re.compile(
-            r"exit(?:ed)?[ _]?(?:with )?(?:error )?(?:code|status)?\s*[:=]?\s*\(?-?[1-9]\d*\b"
+            r"exit(?:ed)?[ _]?(?:with )?(?:error )?(?:code|status)?\s*(?:[:=]\s*)?\(?-?[1-9]\d*\b"
             r"(?!\d*\s*(?:%|examples|epochs))|exits with return code = -?[1-9]"
             r"|returned non-zero exit status|ChildFailedError|Command exited with non-zero"
             r"|learner_exit_code: [1-9]",

@@ -27,4 +27,5 @@ class MegatronEval:
         """The pairs of an evaluation."""
         if not _BEGIN.match(line.text, line.start):
             return None
-        return measured(line, scan(line.text, line.start), memory, "eval", sure=True)
+        scanned = scan(line.text, line.start)
+        return measured(line, scanned, memory, "eval", sure=bool(scanned[0]))

@@ -12,7 +12,7 @@ from trainwarden.metrics.values import to_float
 _TOTALS = re.compile(
     r"(?:total (?:optimization |training |train )?(?:steps|iterations|updates)"
     r"|max[_ ](?:steps|iters?|iterations|updates?)|num_training_steps|training steps)"
-    r"\s*(?:[:=]|is|\s)\s*\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
+    r"(?:\s*(?:[:=]|is)\s*|\s+)\(?(?P<n>\d[\d,]*)\b(?!\.\d)"
     r"|--(?:max[_-](?:steps|iters)|train(?:ing)?[._-](?:steps|iters)|num[_-]train[_-]steps)[= ]"
     r"(?P<flag>\d+)\b|, max: (?P<mmcv>\d+) iters\b"
     r"|starting training\W{1,6}iters: (?P<mlx>\d+)\b",

@@ -24,7 +24,7 @@ _SCAN = re.compile(
       | (?<=\()[-+]?(?:{NUMBER})z\)
     )
   | (?<![\w.@/\-+\\])
-    (?P<wrap>(?:(?:np|numpy|torch|jnp)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray)\(\s*\[?\s*)?
+    (?P<wrap>(?:(?:np|numpy|torch|jnp)\.)?(?:float\d*|u?int\d*|bfloat16|tensor|[aA]rray)\(\s*(?:\[\s*)?)?
     (?P<num>{NUMBER})
     (?P<of>\s*/\s*(?P<total>\d+(?:,\d{{3}})*(?:\.\d+)?)(?![\w.]*/|\d))?
     (?P<unit>\s?{_UNIT}(?!\s?[:=]))?

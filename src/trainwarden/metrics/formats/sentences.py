@@ -30,7 +30,7 @@ _TICK = re.compile(
 _TUTORIAL = re.compile(rf"\[(?P<epoch>\d+), +(?P<epoch_step>\d+)\] (?P<what>loss: {_N}.*)")
 _MARIAN = re.compile(r"(?P<valid>\[valid\] )?Ep\. (?P<epoch>\d+) : Up\. (?P<step>\d+) : ")
 _UPDATE = re.compile(rf"(?P<name>Cost|Time|Gnorm|L\.r\.) (?P<num>{_N})(?P<unit>s)?")
-_SPEED = re.compile(rf"(?P<num>{_N}) words/s")
+_SPEED = re.compile(rf"(?<![\d.,])(?P<num>{_N}) words/s")
 _VALID = re.compile(rf"(?P<name>[\w-]+) : (?P<num>{_N}) : ")
 _CALLED = {"L.r.": "learning_rate", "Cost": "loss", "Time": "seconds", "Gnorm": "grad_norm",
            "translation": "bleu", "ce-mean-words": "cross-entropy"}  # fmt: skip
