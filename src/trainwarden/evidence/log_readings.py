@@ -16,6 +16,7 @@ from trainwarden.evidence.log_files import expand, modified
 from trainwarden.evidence.pieces import pieces_of
 from trainwarden.evidence.ranks import process_of
 from trainwarden.evidence.run_files import companions, joined, newest_run
+from trainwarden.evidence.strangers import problems_of, strangers
 from trainwarden.metrics.formats import LineFormat, builtin_formats
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.job import Job
@@ -23,7 +24,7 @@ from trainwarden.records.job import Job
 
 def formats() -> tuple[LineFormat, ...]:
     """Log formats of plug-ins, then the built-in ones."""
-    return (*plugins.log_formats(), *builtin_formats())
+    return (*strangers(), *builtin_formats())
 
 
 def read_log(path: Path) -> Reading:
@@ -39,6 +40,8 @@ def read_log(path: Path) -> Reading:
         return main_first([reading for _, reading in found])[0]
     followed = follow(path, None, formats())
     followed.settled = followed.over = time.time() - modified(path) > 5.0
+    for problem in (*plugins.plugins().problems, *problems_of(followed.reader)):
+        followed.reader.note(problem)
     return followed.reading()
 
 

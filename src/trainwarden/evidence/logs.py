@@ -17,6 +17,7 @@ from trainwarden.evidence.log_observations import SOURCE, observe
 from trainwarden.evidence.log_readings import formats, main_first
 from trainwarden.evidence.ranks import beside, distinct
 from trainwarden.evidence.run_files import joined
+from trainwarden.evidence.strangers import problems_of
 from trainwarden.metrics.reading import Reading
 from trainwarden.records.facts import planned_steps
 from trainwarden.records.hostile import clean
@@ -49,7 +50,7 @@ class LogSource:
         if not target.logs:
             return absent(self, "no log is known for this job: give --log")
         files = expand(target.logs)
-        problems: list[str] = list(plugins.plugins().problems)
+        problems: list[str] = []
         remarks: list[str] = []
         read: list[tuple[Path, Reading]] = []
         missing = sum(not stores.exists(path) for path in files) + (not files)
@@ -61,6 +62,7 @@ class LogSource:
             problems += found
             if reading is not None:
                 read.append((path, reading))
+        problems[:0] = plugins.plugins().problems
         read = joined(read)
         order = {id(reading): i for i, reading in enumerate(main_first([r for _, r in read]))}
         read.sort(key=lambda item: order[id(item[1])])
@@ -114,7 +116,7 @@ class LogSource:
             return [f"{path}: a folder without log files"], None
         except OSError as error:
             return [f"{path}: cannot be read: {error.strerror or error}"], None
-        problems += followed.problems
+        problems += [*followed.problems, *problems_of(followed.reader)]
         if not followed.complete:
             problems.append(
                 f"{path}: time ran out at byte {followed.position.offset}; the rest is read next"
