@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.growth import ALLOWED, growth
 from trainwarden.metrics.reader import LINE_CAP, LogReader
 from trainwarden.metrics.reading import Reading
 
@@ -333,6 +334,16 @@ def test_binary_is_noted() -> None:
     reading = read(b"iter 1: loss 2.5\n" + bytes(range(256)) * 4 + b"\niter 2: loss 2.0\n")
     assert reading.series["loss"].count == 2
     assert any("binary" in note for note in reading.notes)
+
+
+def test_a_long_word_without_an_end_costs_no_more_than_its_length() -> None:
+    def work(size: int) -> None:
+        reader = LogReader("log")
+        reader.feed(b"iter 1: loss 2.5\nx" + b"1" * size)
+        reader.finish()
+        assert reader.reading.lines == 1
+
+    assert growth(work, 5000, 100_000) < ALLOWED
 
 
 def test_a_hole_in_a_table_is_read_alike_however_it_was_cut() -> None:
