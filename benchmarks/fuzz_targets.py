@@ -168,11 +168,12 @@ def _run_file(kind: str, _path: Path, data: bytes) -> bytes | None:
     if kind_of("", data[:64]) != kind:
         return None
     if kind == "wandb":
-        records = [found for _offset, found in Chunks().feed(data)]
+        chunks = Chunks().feed(data)
+        begins, ends, whole = chunks.begins, chunks.ends, chunks.data
     else:
         batch = TFRecords().feed(data)
-        spans = zip(batch.starts, batch.sizes, strict=True)
-        records = [batch.bytes[at : at + size] for at, size in spans]
+        begins, ends, whole = batch.starts, batch.starts + batch.sizes, batch.bytes
+    records = [whole[begin:end] for begin, end in zip(begins, ends, strict=True)]
     return b"\x01" + _BETWEEN.join(records)
 
 
