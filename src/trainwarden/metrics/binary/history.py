@@ -77,7 +77,7 @@ class History:
     def fold(self) -> list[Points]:
         """The points of all rows taken since, by name, in the order in which the names came up."""
         n = self.waiting
-        before = self.axes.last if self.axes.best is not None else None
+        before = self.axes.last if self.rows > n else None
         none = [_NONE]
         offsets = np.concatenate(none + [offsets for _rows, _sizes, offsets in self._taken])
         columns = self._columns() if n else {}
