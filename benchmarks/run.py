@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,22 +38,34 @@ class Cost:
 
     seconds: float
     megabytes: float
+    cpu: float
+    """Seconds of processor time, those of the processes that it waited for included."""
+
+
+_RUN = """
+import os, subprocess, sys, time
+began = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(time.perf_counter() - began, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime)
+print(os.waitstatus_to_exitcode(status))
+"""
+"""A process of its own that is small: the size of whoever starts one counts as that one's too."""
 
 
 def measure(command: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
     """Run a command to its end; its exit code may be a verdict, so only a failure (1, 2) stops."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment or os.environ
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _RUN, *command],
+        capture_output=True,
+        text=True,
+        env=environment or os.environ,
+        check=False,
     )
-    began = time.perf_counter()
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode in (1, 2) or process.returncode < 0:
-        raise SystemExit(f"{' '.join(command)} failed ({process.returncode}): {said.decode()}")
-    return Cost(seconds, usage.ru_maxrss / 1024)
+    *figures, code = done.stdout.split() or ["1"]
+    if int(code) in (1, 2) or int(code) < 0:
+        raise SystemExit(f"{' '.join(command)} failed ({code}): {done.stderr}")
+    return Cost(*map(float, figures))
 
 
 def in_turns(runs: int, *measures: Callable[[], Cost]) -> list[Cost]:
@@ -66,6 +77,7 @@ def in_turns(runs: int, *measures: Callable[[], Cost]) -> list[Cost]:
         Cost(
             statistics.median(row[index].seconds for row in taken),
             max(row[index].megabytes for row in taken),
+            statistics.median(row[index].cpu for row in taken),
         )
         for index in range(len(measures))
     ]
