@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwarden.analysts.rereading import reread
-from trainwarden.evidence import follow as following
+from trainwarden.evidence import opened
 from trainwarden.evidence.base import Target
 from trainwarden.evidence.follow import follow
 from trainwarden.evidence.log_files import expand
@@ -409,8 +409,8 @@ def test_a_rotation_while_the_files_are_opened(
             log.write_text(lines(80, 90))
         return stream
 
-    plain = following.open_log
-    monkeypatch.setattr(following, "open_log", opening)
+    plain = opened.open_log
+    monkeypatch.setattr(opened, "open_log", opening)
     assert steps(read_log(log)) == list(range(90))
     assert moved
 

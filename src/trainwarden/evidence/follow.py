@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import io
-import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainwarden.evidence import ahead, stores
-from trainwarden.evidence.packed import Unpacked, open_log
-from trainwarden.evidence.pieces import attempt_of, pieces_of
+from trainwarden.evidence.opened import (
+    CHUNK,
+    Kept,
+    Position,
+    Source,
+    digest,
+    late,
+    moved_since,
+    open_all,
+)
+from trainwarden.evidence.packed import Unpacked
+from trainwarden.evidence.pieces import attempt_of
 from trainwarden.evidence.run_files import phase_of
 from trainwarden.metrics.formats import LineFormat
 from trainwarden.metrics.reader import LogReader
 from trainwarden.metrics.readers import HEAD, Reader, RunReader, reader_for
 from trainwarden.metrics.reading import Piece, Reading
 
-CHUNK = 1 << 20
-FINGERPRINT = 4096
-BEFORE = 256
-"""Bytes before the place where reading stood by which it is known again, as by the beginning."""
-MAX_HOLE = 1 << 34
 TRIES = 4
 """A log that is rotated just now is looked at so often."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where reading stood: offset, the file it stood in, and how that file begins."""
-
-    offset: int
-    """In the whole log, earlier pieces included."""
-    inode: int
-    device: int
-    fingerprint: str
-    """SHA-256 of the first `fingerprint_length` bytes of the file's text."""
-    fingerprint_length: int
-    before: str = ""
-    """SHA-256 of the bytes of the file before the place; empty where it is packed."""
-    packed: str = ""
-    """SHA-256 of size, first and last bytes of a packed file as it is."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A piece of the log that was read, and how it is known again."""
-
-    piece: Piece
-    fingerprint: str
-    fingerprint_length: int
 
 
 @dataclass
@@ -85,48 +60,6 @@ class Followed:
         return replace(reading, pieces=() if plain else pieces, notes=notes)
 
 
-@dataclass
-class _Source:
-    """A file of the log, opened."""
-
-    file: Path
-    stream: io.BufferedIOBase
-    status: os.stat_result
-    skipped: int = 0
-    head: bytes = b""
-
-    @property
-    def packed(self) -> bool:
-        return isinstance(self.stream, Unpacked)
-
-    def begins_as(self, kept: Kept | Position) -> bool:
-        """Whether it is that file, as far as its beginning tells."""
-        length = kept.fingerprint_length
-        known = _digest(self.head[:length]) == kept.fingerprint
-        return 0 < length <= len(self.head) and known
-
-    def holds(self, position: Position, local: int) -> bool:
-        """Whether it is the file that reading stood in, as far as can be told without unpacking."""
-        if not self.begins_as(position):
-            return False
-        if self.packed:
-            return True
-        return self.status.st_size >= self.skipped + local and (
-            not position.before or self.before(local) == position.before
-        )
-
-    def before(self, local: int) -> str:
-        """A digest of the bytes before a place in a file that is not packed."""
-        self.stream.seek(self.skipped + max(0, local - BEFORE))
-        return _digest(self.stream.read(min(local, BEFORE)))
-
-    def as_it_is(self) -> str:
-        """A digest of a packed file, of which the last bytes are a checksum."""
-        handle, size = self.stream.fileno(), self.status.st_size
-        ends = os.pread(handle, 64, 0) + os.pread(handle, 64, max(0, size - 64))
-        return _digest(b"%d " % size + ends)
-
-
 def follow(
     path: Path,
     cached: Followed | None = None,
@@ -147,73 +80,11 @@ def follow(
         return Followed(stored, Position(stored.position, 0, 0, "", 0), whole)
     for tries_left in reversed(range(TRIES)):
         with ExitStack() as opened:
-            sources, problems = _open_all(path, opened, deadline)
-            if tries_left and _moved(path, sources):
+            sources, problems = open_all(path, opened, deadline)
+            if tries_left and moved_since(path, sources):
                 continue
             return _Following(path, sources, formats, deadline, until, problems).from_(cached)
     raise AssertionError("the last try is taken as it is")
-
-
-def _open_all(
-    path: Path, opened: ExitStack, deadline: float | None
-) -> tuple[list[_Source], list[str]]:
-    files = pieces_of(path) or [path]
-    sources: list[_Source] = []
-    problems: list[str] = []
-    for file in files:
-        try:
-            stream = opened.enter_context(open_log(file))
-            source = _Source(file, stream, os.fstat(stream.fileno()))
-            source.skipped, source.head = _begin(stream, deadline)
-            if isinstance(stream, Unpacked) and not source.head and (stream.cut or stream.damage):
-                why = stream.damage or "ends within packed data before any text"
-                problems.append(f"{file}: damaged: {why}")
-            sources.append(source)
-        except OSError as error:
-            if file == files[-1] and not sources:
-                raise
-            if error.errno != errno.ENOENT:
-                problems.append(f"{file}: cannot be read: {error.strerror or error}")
-    return sources, problems
-
-
-def _moved(path: Path, sources: list[_Source]) -> bool:
-    """Whether the log was rotated while its files were opened."""
-    try:
-        return any(
-            (now := source.file.stat()).st_ino != source.status.st_ino
-            or now.st_dev != source.status.st_dev
-            for source in sources
-        ) or bool({source.file for source in sources} ^ set(pieces_of(path) or [path]))
-    except OSError:
-        return True
-
-
-def _begin(stream: io.BufferedIOBase, deadline: float | None) -> tuple[int, bytes]:
-    """Where a file's text begins, and its first bytes.
-
-    Who goes on to write where they stood leaves a hole where the file was truncated.
-    """
-    head = stream.read(FINGERPRINT)
-    skipped = 0
-    if head.startswith(b"\0"):
-        if not isinstance(stream, Unpacked) and hasattr(os, "SEEK_DATA"):
-            try:
-                stream.seek(os.lseek(stream.fileno(), 0, os.SEEK_DATA))
-            except OSError:  # a hole alone
-                stream.seek(0, io.SEEK_END)
-        else:
-            stream.seek(0)
-        skipped = stream.tell()
-        while (data := stream.read(CHUNK)) and skipped < MAX_HOLE and not _late(deadline):
-            text = data.lstrip(b"\0")
-            skipped += len(data) - len(text)
-            if text:
-                break
-        stream.seek(skipped)
-        head = stream.read(FINGERPRINT)
-    stream.seek(skipped)
-    return skipped, head
 
 
 @dataclass
@@ -221,7 +92,7 @@ class _Following:
     """One look at a log whose files are open."""
 
     path: Path
-    sources: list[_Source]
+    sources: list[Source]
     formats: Sequence[LineFormat] | None
     deadline: float | None
     until: int | None
@@ -255,7 +126,7 @@ class _Following:
             reader.note("the file was replaced by a copy that goes on")
         return self._read(reader, filled[at:], local, earlier, rotated=True)
 
-    def _anew(self, fresh: RunReader, filled: list[_Source], cached: Followed) -> Followed:
+    def _anew(self, fresh: RunReader, filled: list[Source], cached: Followed) -> Followed:
         """The file is another one now: go on where it plainly continues, else begin again."""
         position, known = cached.position, cached.reader
         if isinstance(known, LogReader) and len(filled) > 1 and _goes_on(known, filled[0].head):
@@ -275,7 +146,7 @@ class _Following:
     def _read(
         self,
         reader: RunReader,
-        sources: list[_Source],
+        sources: list[Source],
         local: int,
         earlier: list[Kept],
         rotated: bool = False,
@@ -319,13 +190,13 @@ class _Following:
             problems=tuple(self.problems),
         )
 
-    def _feed(self, source: _Source, reader: RunReader, local: int) -> bool:
+    def _feed(self, source: Source, reader: RunReader, local: int) -> bool:
         """Feed a file from a place in its text to its end; whether the end was reached."""
         stream, start = source.stream, source.skipped + local
         if isinstance(stream, Unpacked):
             stream.seek(0)
             while (left := start - stream.tell()) > 0 and stream.read(min(CHUNK, left)):
-                if _late(self.deadline):
+                if late(self.deadline):
                     return False
         else:
             stream.seek(start)
@@ -334,7 +205,7 @@ class _Following:
                 return ahead.read_ahead(stream, reader, self.deadline)
         while data := stream.read(self._most(reader)):
             reader.feed(data)
-            if _late(self.deadline):
+            if late(self.deadline):
                 return False
         if isinstance(stream, Unpacked):
             name = source.file.name
@@ -350,20 +221,16 @@ class _Following:
         return CHUNK if self.until is None else max(0, min(CHUNK, self.until - reader.position))
 
 
-def _late(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() > deadline
-
-
-def _name(source: _Source, path: Path) -> str:
+def _name(source: Source, path: Path) -> str:
     try:
         return str(source.file.relative_to(path.parent))
     except ValueError:  # of an earlier attempt
         return "/".join(source.file.parts[-3:])
 
 
-def _found(sources: list[_Source], position: Position, local: int) -> int | None:
+def _found(sources: list[Source], position: Position, local: int) -> int | None:
     """Which of the files is the one that reading stood in; the newest of those it may be."""
-    ways: tuple[Callable[[_Source], bool], ...] = (
+    ways: tuple[Callable[[Source], bool], ...] = (
         lambda source: not source.packed,
         lambda source: source.packed,
     )
@@ -376,7 +243,7 @@ def _found(sources: list[_Source], position: Position, local: int) -> int | None
     return None
 
 
-def _located(known: list[Kept], sources: list[_Source]) -> list[Kept]:
+def _located(known: list[Kept], sources: list[Source]) -> list[Kept]:
     """Pieces read earlier, with the names that their files have now."""
     found: list[Kept] = []
     left = list(sources)
@@ -391,9 +258,9 @@ def _located(known: list[Kept], sources: list[_Source]) -> list[Kept]:
     return found[::-1]
 
 
-def _kept(source: _Source, begin: int) -> Kept:
+def _kept(source: Source, begin: int) -> Kept:
     piece = Piece(str(source.file), begin, source.skipped)
-    return Kept(piece, _digest(source.head), len(source.head))
+    return Kept(piece, digest(source.head), len(source.head))
 
 
 def _goes_on(reader: LogReader, head: bytes) -> bool:
@@ -403,7 +270,3 @@ def _goes_on(reader: LogReader, head: bytes) -> bool:
     steps = [one.first.step for one in fresh.reading.series.values() if one.first]
     last = reader.reading.last_step
     return last is not None and bool(steps) and min(steps) > last
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

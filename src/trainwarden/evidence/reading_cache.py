@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainwarden.evidence.follow import Followed, Kept, Position
+from trainwarden.evidence.follow import Followed
+from trainwarden.evidence.opened import Kept, Position
 from trainwarden.metrics.formats import LineFormat
 from trainwarden.metrics.readers import reader_from
 from trainwarden.metrics.reading import Piece
