@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.run_files import chunked, events, field, item, scalar
+from support.run_files import chunked, events, field, item, numbered, scalar
 from trainwarden.metrics.binary.tfevents import EventReader
 from trainwarden.metrics.binary.wandb import WandbReader
 from trainwarden.metrics.readers import reader_from
@@ -29,3 +29,20 @@ def test_a_half_of_more_than_sixteen_bits_stops_nothing() -> None:
     reader = EventReader("events.out.tfevents.1.host")
     reader.feed(events([event, scalar("loss", 2)]))
     assert reader.reading.last_step == 2
+
+
+def test_rows_after_an_axis_that_falls_too_often_are_placed_alike_however_they_come() -> None:
+    """The axis counts no steps then: rows go on at the last that it told."""
+    falling = [50, 40, 30, 20, 10, 5, 4, 3, 2, 1]
+    rows = [item("train/step", str(at)) + item("loss", "0.5") for at in falling]
+    rows += [item("loss", "0.25")] * 4
+    records = numbered(2, rows)
+    whole, parted = WandbReader("run-x.wandb"), WandbReader("run-x.wandb")
+    whole.feed(chunked(records))
+    before = 0
+    for count in range(len(records) + 1):
+        data = chunked(records[:count])
+        parted.feed(data[before:])
+        before = len(data)
+        assert parted.reading.bytes == before
+    assert parted.reading == whole.reading

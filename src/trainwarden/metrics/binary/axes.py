@@ -117,7 +117,7 @@ class Axes:
                 rank = self._rank(name)
                 if rank is not None:
                     self._axes[name] = _Axis(rank)
-        steps = np.full(n, self.last)
+        steps, held = np.full(n, self.last), np.zeros(n, dtype=bool)
         # From the weakest axis to the best: each holds from the row on that it was first told in.
         names = list(self._axes)
         for name in sorted(names, key=lambda one: (-self._axes[one].rank, -names.index(one))):
@@ -136,6 +136,10 @@ class Axes:
             here = np.isfinite(filled)
             here[end:] = False
             steps[here] = filled[here]
+            held |= here
+        # Where an axis is found to count no steps, and there is no other: the step told last.
+        lasts = np.maximum.accumulate(np.where(held, np.arange(n), -1))
+        steps[lasts >= 0] = steps[lasts[lasts >= 0]]
         if n:
             self.last = float(steps[-1])
         rows, stamps = columns.get("_timestamp", _NOTHING)
