@@ -26,8 +26,8 @@ SQUARE = """
     espnet._BATCH espnet._RESULTS espnet._STARTED names._HINT paddle._PAIR paddle._WORD
     scan._FILLER scan._PLACED_AT scan._THEN scan._TRAILER sentences._SCORE yolo._HEAD
 """
-"""Known to take the square, of texts that are short where they are asked: a name, a path, a line's
-beginning. None may be added for lines of any length."""
+"""Known to take the square. Some are asked of a name or a path alone; those of formats may meet a
+long line, and are to be mended. None may be added."""
 EVERY = [*patterns("metrics"), *patterns("evidence")]
 
 
