@@ -125,6 +125,7 @@ def test_what_was_repeated_after_a_resume_is_superseded() -> None:
     ),
     st.integers(-10, 100_000),
 )
+@example([(0, 5e-324), (1, 5e-324)], 0)
 def test_any_series_gives_an_ordered_interval_with_width(
     points: list[tuple[int, float]], at: int
 ) -> None:

@@ -299,7 +299,7 @@ def forecast(
         log = _interval(x, np.log(y), at, level, 1.0)
         low, high, center = (_exp(bound) for bound in (log.low, log.high, log.center))
         # Near zero an even interval on the plain scale would go below it and be cut off.
-        if high - low < (1.3 if found.low <= 0 else 0.9) * (found.high - max(found.low, 0.0)):
+        if 0 < high - low < (1.3 if found.low <= 0 else 0.9) * (found.high - max(found.low, 0.0)):
             found = Interval(low, high, center, log.basis + ", on a log scale")
     center = min(max(found.center, lowest), highest)
     # Rounded values lie up to half a digit off.
