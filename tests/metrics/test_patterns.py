@@ -22,12 +22,9 @@ ALLOWED = 40.0
 """Times: ten would be linear, a hundred the square."""
 SQUARE = """
     pieces._AFTER pieces._INSIDE ranks._TASK lineage._ITEM commands._CONFIG_OPTION
-    commands._NOT_CONFIG boxes._BOX boxes._CELL boxes._ITEM dicts._PLACE dll._COUNT dll._VALUE
-    espnet._BATCH espnet._RESULTS espnet._STARTED names._HINT paddle._PAIR paddle._WORD
-    scan._FILLER scan._PLACED_AT scan._THEN scan._TRAILER sentences._SCORE yolo._HEAD
+    commands._NOT_CONFIG
 """
-"""Known to take the square. Some are asked of a name or a path alone; those of formats may meet a
-long line, and are to be mended. None may be added."""
+"""Known to take the square: asked of a name, a path or an option alone, never of a line. None may be added."""
 EVERY = [*patterns("metrics"), *patterns("evidence")]
 
 

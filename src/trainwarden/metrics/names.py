@@ -241,7 +241,7 @@ _UNIT_HINTS = {
     "mb": 1024.0**2,
     "mib": 1024.0**2,
 }
-_HINT = re.compile(r"[\s_]*\(([^()]*)\)$")
+_HINT = re.compile(r"(?<![\s_])[\s_]*\(([^()]*)\)$")
 # Alone, as in `step 5 | train 1.2 | val 1.3` and CatBoost's `learn: 1.2 test: 1.3`.
 _BARE_LOSS = {
     **dict.fromkeys(("train", "learn"), "train"),

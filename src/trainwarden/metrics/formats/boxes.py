@@ -10,14 +10,13 @@ from trainwarden.metrics.formats.pairs import acceptable
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.values import NUMBER, number_in, to_float
 
-_BOX = re.compile(
-    r"\A\s*\|\s*(?P<name>[A-Za-z_][\w /.()%-]{0,60}?)\s*\|\s*(?P<value>[^|\s][^|]*?)?\s*\|\s*\Z"
-)
+_BOX = re.compile(r"\A\s*\|\s*(?P<name>[A-Za-z_][\w /.()%-]{0,60}?)\s*\|(?P<value>[^|]*)\|\s*\Z")
 _CELL = re.compile(
-    rf"\A\s*\|? +(?P<name>[A-Za-z_][\w/.()%-]{{0,100}})  +(?P<value>{NUMBER})\s*\|?\s*\Z"
+    rf"\A\s*(?:\| +)?(?<= )(?P<name>[A-Za-z_][\w/.()%-]{{0,100}})  +(?P<value>{NUMBER})"
+    r"\s*(?:\|\s*)?\Z"
 )
 _ITEM = re.compile(
-    rf"\A\s*\|?\s*>\s+(?P<name>[A-Za-z_][\w /.-]{{0,60}}):\s+(?P<value>{NUMBER})(?=\s|\Z)"
+    rf"\A\s*(?:\|\s*)?>\s+(?P<name>[A-Za-z_][\w /.-]{{0,60}}):\s+(?P<value>{NUMBER})(?=\s|\Z)"
 )
 _RULER = re.compile(r"\A\s*[-+=|]{8,}\s*\Z")
 _METRICS = re.compile(r"\A\s*(?:Test|Validate|Runningstage\S+) metric\s+DataLoader \d+\s*\Z")
@@ -63,10 +62,10 @@ class Box:
         match = _BOX.match(text)
         if match is None:
             return None
-        if match["value"] is None:
+        if not (printed := match["value"].strip()):
             memory["box"] = match["name"].strip("/ ") + "/"
             return None
-        value = number_in(match["value"])
+        value = number_in(printed)
         if value is None:
             return None
         head = str(memory.get("box", ""))

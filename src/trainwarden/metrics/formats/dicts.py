@@ -27,8 +27,8 @@ _SUMMARY = frozenset(
 _ORBIT = re.compile(r"\b(?P<what>step): +(?P<n>\d+)(?P<of>) \| [^|]+\| output: \Z")
 _PLACE = re.compile(
     r"(?:^|[^A-Za-z])(?P<what>(?:global[ _]?)?step|iter|iteration|update|round|epoch|episode"
-    r"|rollout|perf|eval)\s*[:#=]?\s*(?P<n>\d+)(?:\s*/\s*(?P<of>\d+))?[\s\])]*(?:\[\w+\])?"
-    r"[\s:|>=-]*\Z",
+    r"|rollout|perf|eval)\s{0,16}(?:[:#=]\s{0,16})?(?P<n>\d+)(?:\s{0,16}/\s{0,16}(?P<of>\d+))?"
+    r"[\s\])]{0,16}(?:\[\w{1,40}\])?[\s:|>=-]{0,40}\Z",
     re.IGNORECASE,
 )
 MAX_HELD = 300

@@ -17,10 +17,10 @@ from trainwarden.metrics.values import NUMBER, number_in, to_float
 _TEXT = re.compile(r"\bDLL [\d-]+ [\d:.]+ - ?")
 _JSON = re.compile(r"\bDLLL (?=\{)")
 _VALUE = re.compile(
-    rf"(?P<name>[^\s:]+) : (?:(?P<num>{NUMBER})(?=\s|\Z)|\S*)"
+    rf"(?<![^\s:])(?P<name>[^\s:]+) : (?:(?P<num>{NUMBER})(?=\s|\Z)|\S*)"
     r"(?: (?P<unit>[^\s:]+)(?=\s|\Z)(?! : ))?"
 )
-_COUNT = re.compile(r"(?P<what>[A-Za-z_ ]+): *(?P<n>\d+)(?: */ *(?P<of>\d+))?")
+_COUNT = re.compile(r"(?<![A-Za-z_ ])(?P<what>[A-Za-z_ ]+): *(?P<n>\d+)(?: */ *(?P<of>\d+))?")
 _TUPLE = re.compile(r"[(\[](?:(\d+)(?:, ?(\d+))?(?:, ?(\d+))?,?)?[)\]]\Z")
 _EVALUATION = re.compile(r"valid|eval|test")
 _EPOCHS = frozenset({"epochs", "num_epochs", "num_train_epochs", "max_epochs"})

@@ -11,10 +11,10 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.formats.scan import scan
 
-_BATCH = re.compile(r"(?P<epoch>\d+)epoch:(?P<mode>train|valid):\d+-(?P<n>\d+)batch: ")
-_RESULTS = re.compile(r"(?P<epoch>\d+)epoch results: \[train\] ")
+_BATCH = re.compile(r"(?<!\d)(?P<epoch>\d+)epoch:(?P<mode>train|valid):\d+-(?P<n>\d+)batch: ")
+_RESULTS = re.compile(r"(?<!\d)(?P<epoch>\d+)epoch results: \[train\] ")
 _PART = re.compile(r", \[(?P<name>\w+)\] ")
-_STARTED = re.compile(r"\d+/(?P<total>\d+)epoch started")
+_STARTED = re.compile(r"(?<!\d)\d+/(?P<total>\d+)epoch started")
 _RENAMED = {"iter_time": "data_time", "train_time": "step_time"}
 """What ESPnet calls so is the wait for data, and the whole step."""
 

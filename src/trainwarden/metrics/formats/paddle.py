@@ -17,10 +17,10 @@ from trainwarden.metrics.values import NUMBER, to_float
 _HEAD = re.compile(r"(?P<info>[^\t]{1,100})\t[^\t]+\t\s*- place: ")
 _EPOCH = re.compile(r"(?i)\bepoch:? (?P<epoch>\d+)")
 _DATA = re.compile(rf"\s*- data: \[(?P<num>{NUMBER})\]")
-_WORD = re.compile(r"[A-Za-z]\w*\Z")
+_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]\w{0,200}\Z")
 # PaddleDetection before 2.0: iter: 20, lr: 0.001, 'loss_cls': '0.5', 'loss': '2.5', eta: 1:02:03
 _QUOTED = re.compile(rf"iter: \d+, lr: {NUMBER}(?:, '\w+': '{NUMBER}')+")
-_PAIR = re.compile(rf"'?(?P<name>\w+)'?: '?(?P<num>{NUMBER})")
+_PAIR = re.compile(rf"'?(?<!\w)(?P<name>\w+)'?: '?(?P<num>{NUMBER})")
 # PaddleSeg counts over all epochs: [TRAIN] epoch: 3, iter: 120/500, loss: 2.5
 _SEG = re.compile(r"(?:\[TRAIN\] )?epoch: (?P<epoch>\d+), (?=iter: \d+/\d+, loss: )")
 

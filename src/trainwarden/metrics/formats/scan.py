@@ -40,9 +40,11 @@ _SIGN = re.compile(r"[:=|]\Z|->\Z|(?<!\w)is\Z")
 _CUT = re.compile(
     r"[,;|{}\[\]<>\"'\t!?*]|\s--?\s|--+|[:=]|(?<=\s)\((?![^()]*\)$)|\)(?=\s)|\.\s|\s{3,}|^-\s"
 )
-_FILLER = re.compile(r"\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z")
+_FILLER = re.compile(
+    r"(?<!\s)\s+(?:at|is|was|of|value|to|after|for|by|so far|current(?:ly)?|now)\Z"
+)
 _BULLET = re.compile(r"(?:[|#>*./ \x80-\xff-]|with\s)*")  # bullets and small pictures too
-_TRAILER = re.compile(r"\s+(?:on|for|in|at|after|over|of)\s.*\Z")
+_TRAILER = re.compile(r"(?<!\s)\s+(?:on|for|in|at|after|over|of)\s.*\Z")
 _NOT_HERE = re.compile(
     r"(?i)\b(?:warm-?up|total|max|num|number|per|every|accumulation|sav\w*|log\w*|delet\w*|micro|episode"
     r"|skipped|last|best|remaining|until|next|decay)\b"
@@ -73,13 +75,13 @@ _INNER = frozenset({"step", "iter", "batch", "train step", "i", "idx"})
 # loss at step 10: 2.5, Training loss (epoch 3): 2.5
 _PLACED_AT = re.compile(
     r"(?P<what>[A-Za-z][\w /.-]{0,60}?) (?:\(|\[|(?:at|after|for|in|of) (?:end of )?)"
-    r"(?P<place>(?:global[ _]?)?step|epoch|iter(?:ation)?|update|episode)\s*[#:=]?\s*\Z",
+    r"(?P<place>(?:global[ _]?)?step|epoch|iter(?:ation)?|update|episode)\s*(?:[#:=]\s*)?\Z",
     re.IGNORECASE,
 )
 # Train loss 10 2.5 Grad Norm 1.0; Validation loss 10: 2.5
 _STEP_THEN = re.compile(rf"(?::\s*|\s+)(?P<num>{NUMBER})(?![\w/:])")
 _BEGINNING = re.compile(r"\s*\Z")
-_THEN = re.compile(r"\s*[)\]]?\s*(?:[:=]|is\b|->)\s*\Z")
+_THEN = re.compile(r"\s*(?:[)\]]\s*)?(?:[:=]|is\b|->)\s*\Z")
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("test", "val", "valid", "validation", "eval", "evaluation"), "eval"
 )

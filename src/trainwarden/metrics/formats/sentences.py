@@ -22,7 +22,7 @@ _DARKNET = re.compile(
     rf"(?P<step_time>{_N}) seconds, \d+ images"
 )
 _REGION = re.compile(r"(?:v3 \(|Region )[^:]{0,200}?(?:Avg|Normalizer)")
-_SCORE = re.compile(rf"(?:.* )?Score at iteration (?P<step>\d+) is (?P<loss>-?{_N})\s*\Z")
+_SCORE = re.compile(rf"(?:.{{0,200}} )?Score at iteration (?P<step>\d+) is (?P<loss>-?{_N})\s*\Z")
 _TICK = re.compile(
     rf"tick (?P<step>\d+)\s+kimg (?P<kimg>{_N})\s.*?sec/tick (?P<step_time>{_N})\s+"
     rf"sec/kimg {_N}\s+maintenance {_N}"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from trainwarden.metrics.formats.base import Line, Pair, Row
 from trainwarden.metrics.values import NUMBER, to_float
 
-_HEAD = re.compile(r"\s*Epoch\s+gpu_mem\s+(?P<names>\w[\w ]*?)\s*\Z", re.IGNORECASE)
+_HEAD = re.compile(r"\s*Epoch\s+gpu_mem\s+(?P<names>\w[\w\s]*)\Z", re.IGNORECASE)
 _EPOCH = re.compile(
     rf"\s*(?P<epoch>\d+)/(?P<total>\d+)\s+(?P<mem>[\d.]+)G(?P<values>(?:\s+{NUMBER})+):?\s+"
     r"(?P<pct>\d+)%"
