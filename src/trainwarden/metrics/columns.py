@@ -198,19 +198,6 @@ class Columns:
             chosen[name] = _renamed(column, name)
         return chosen
 
-    def forget_offsets(self) -> None:
-        """The file that the points were read from is another one now."""
-        self.fold()
-        for column in self._by_key.values():
-            series = column.series
-            for name in ("first", "last", "minimum", "maximum", "first_nonfinite"):
-                if (point := getattr(series, name)) is not None:
-                    setattr(series, name, point._replace(offset=-1))
-            if column.shown is not None:
-                column.shown = (*column.shown[:2], -1)
-            series.kept = [point._replace(offset=-1) for point in series.kept]
-            series.recent = [point._replace(offset=-1) for point in series.recent]
-
     def copy(self) -> Columns:
         """An independent copy."""
         self.fold()

@@ -87,12 +87,6 @@ class Journal:
         if len(self.tail) > 2 * TAIL_LINES:
             del self.tail[:-TAIL_LINES]
 
-    def forget_offsets(self) -> None:
-        """The file is another one now."""
-        for event in (*self.first_events, *self.last_events):
-            event.offset = -1
-        self.tail = []
-
     def copy(self) -> Journal:
         """An independent copy."""
         return Journal(

@@ -41,9 +41,6 @@ class RunReader(Reader, Protocol):
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
 
-    def next_file(self) -> None:
-        """Go on in another file (after rotation): the earlier one has ended where it ended."""
-
     @property
     def position(self) -> int:
         """How many bytes were taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -75,36 +75,8 @@ class Series:
             self.nonfinite += 1
             self.first_nonfinite = self.first_nonfinite or point
 
-    def extend(self, points: Sequence[tuple[float, float, int]]) -> None:
-        """Append many points at once; the outcome is that of adding them one by one."""
-        if points:
-            self.extend_columns(*zip(*points, strict=True))
-
-    def extend_columns(
-        self, steps: Sequence[float], values: Sequence[float], offsets: Sequence[int]
-    ) -> None:
-        """As `extend`, the points given as three columns: only those that are kept are made."""
-        n = len(values)
-        if not n:
-            return
-        self._append(n, lambda part: map(Point, steps[part], values[part], offsets[part]))
-        finite = values
-        if not math.isfinite(sum(values)):
-            finite = [value for value in values if math.isfinite(value)]
-        odd = None
-        if len(finite) < n:
-            at = next(i for i, value in enumerate(values) if not math.isfinite(value))
-            odd = Point(steps[at], values[at], offsets[at])
-        low = high = None
-        if finite:
-            at = values.index(min(finite))
-            low = Point(steps[at], values[at], offsets[at])
-            at = values.index(max(finite))
-            high = Point(steps[at], values[at], offsets[at])
-        self._note(low, high, n - len(finite), odd)
-
     def extend_arrays(self, steps: Array, values: Array, offsets: Array) -> None:
-        """As `extend_columns`, with numpy arrays."""
+        """Append many points at once; the outcome is that of adding them one by one."""
         n = len(values)
         if not n:
             return

@@ -178,11 +178,6 @@ class Scalars:
         position = meaning.known and meaning.name in POSITIONS
         return position or any(one.original == name.strip() for one in self.columns.every())
 
-    def forget_offsets(self) -> None:
-        """The file that the points were read from is another one now."""
-        self.fold()
-        self.columns.forget_offsets()
-
     def summary(
         self, series: dict[str, Series], name: str, step: float, value: float, offset: int
     ) -> None:

@@ -76,13 +76,6 @@ class EventReader:
         """Of a file that is `complete` an unfinished last record is noted, for `reading` only."""
         self._cut = complete and bool(self._records.held) and not self._records.lost
 
-    def next_file(self) -> None:
-        """Go on in another file: the earlier one has ended where it ended."""
-        self._records = TFRecords()
-        self._scalars.forget_offsets()
-        self._journal.forget_offsets()
-        self._cut = False
-
     @property
     def position(self) -> int:
         """How many bytes were taken, those of an incomplete last record included."""

@@ -90,14 +90,6 @@ class WandbReader:
         """Of a file that is `complete` an unfinished last record is noted, for `reading` only."""
         self._cut = complete and self._chunks.pending
 
-    def next_file(self) -> None:
-        """Go on in another file: the earlier one has ended where it ended."""
-        self._chunks = Chunks()
-        self._fold()
-        self._scalars.forget_offsets()
-        self._journal.forget_offsets()
-        self._cut = False
-
     @property
     def position(self) -> int:
         """How many bytes were taken, those of an incomplete last record included."""
