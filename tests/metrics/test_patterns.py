@@ -24,7 +24,8 @@ SQUARE = """
     pieces._AFTER pieces._INSIDE ranks._TASK lineage._ITEM commands._CONFIG_OPTION
     commands._NOT_CONFIG
 """
-"""Known to take the square: asked of a name, a path or an option alone, never of a line. None may be added."""
+"""Known to take the square: asked of a name, a path or an option alone, never of a line. None may
+be added."""
 EVERY = [*patterns("metrics"), *patterns("evidence")]
 
 

@@ -226,6 +226,21 @@ def written_by_the_package(path: Path, rows: Sequence[Any]) -> bytes:
     return path.read_bytes()
 
 
+def test_a_summary_value_is_the_last_one_however_its_name_is_written(tmp_path: Path) -> None:
+    rows = [
+        ("summary", [("val/score", "7", False)], "none", False),
+        ("summary", [("val/score", "null", True)], "none", False),
+        ("summary", [("val/score", "0.5", True), ("val/loss", "1", False)], "none", False),
+        ("summary", [("val/loss", "2", True)], "none", False),
+        ("summary", [("val/other", "2", True)], "none", False),
+    ]
+    series = read(written_by_the_package(tmp_path / "run-x.wandb", rows)).series
+    assert {name: one.last.value for name, one in series.items() if one.last} == {
+        "val/score": 0.5,
+        "val/loss": 2.0,
+    }
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ROW, max_size=12), st.integers(1, 30), st.data())
 def test_many_rows_at_once_are_read_as_each_by_itself(

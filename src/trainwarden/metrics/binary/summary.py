@@ -77,16 +77,17 @@ class Summary:
         bodies = [body for _offset, body in self._taken]
         data = b"".join(bodies)
         items = self._names.split(data, np.cumsum([len(body) for body in bodies]))
+        # A name may have two numbers: as a key, and as a path of one part. So by place.
         firsts: dict[str, tuple[int, int]] = {}
         lasts: dict[str, tuple[int, Any]] = {}
-        numbers, places = np.unique(items.names, return_index=True)
-        for number, index in zip(numbers.tolist(), places.tolist(), strict=True):
-            firsts[self._names.names[number]] = int(items.rows[index]), index
-        numbers, places = np.unique(items.names[::-1], return_index=True)
-        for number, index in zip(numbers.tolist(), (len(items.names) - 1 - places), strict=True):
+        _, places = np.unique(items.names, return_index=True)
+        for index in sorted(places.tolist(), reverse=True):
+            firsts[self._names.names[items.names[index]]] = int(items.rows[index]), index
+        _, places = np.unique(items.names[::-1], return_index=True)
+        for index in sorted((len(items.names) - 1 - places).tolist()):
             begin = int(items.at[index])
             value = plain(data[begin : begin + int(items.sizes[index])].decode("utf-8", "replace"))
-            lasts[self._names.names[number]] = int(items.rows[index]), value
+            lasts[self._names.names[items.names[index]]] = int(items.rows[index]), value
         for row in items.broken.tolist():
             for index, (name, value) in enumerate(_changes(bodies[row])):
                 firsts[name] = min((row, index), firsts.get(name, (row, index)))
