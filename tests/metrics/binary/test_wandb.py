@@ -227,18 +227,15 @@ def written_by_the_package(path: Path, rows: Sequence[Any]) -> bytes:
 
 
 def test_a_summary_value_is_the_last_one_however_its_name_is_written(tmp_path: Path) -> None:
-    rows = [
-        ("summary", [("val/score", "7", False)], "none", False),
-        ("summary", [("val/score", "null", True)], "none", False),
-        ("summary", [("val/score", "0.5", True), ("val/loss", "1", False)], "none", False),
-        ("summary", [("val/loss", "2", True)], "none", False),
-        ("summary", [("val/other", "2", True)], "none", False),
-    ]
-    series = read(written_by_the_package(tmp_path / "run-x.wandb", rows)).series
-    assert {name: one.last.value for name, one in series.items() if one.last} == {
-        "val/score": 0.5,
-        "val/loss": 2.0,
-    }
+    changes = [("1", True), ("2", False), ("3", True), ("4", False), ("null", True), ("5", False)]
+    for number in range(1, len(changes) + 1):
+        rows = [
+            *(("summary", [("val/score", *one)], "none", False) for one in changes[:number]),
+            ("summary", [("val/other", "2", True)], "none", False),
+        ]
+        series = read(written_by_the_package(tmp_path / f"run-{number}.wandb", rows)).series
+        told = [one.last.value for one in series.values() if one.last]
+        assert told == [float(text) for text, _ in changes[number - 1 : number] if text != "null"]
 
 
 @settings(max_examples=200, deadline=None)
