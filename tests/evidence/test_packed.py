@@ -202,8 +202,9 @@ def test_a_file_that_a_pipe_still_packs(tmp_path: Path) -> None:
     assert mine | {"ended": 0} == theirs | {"ended": 0}
 
 
-@pytest.mark.parametrize("kind", ["gz", "zst", "xz"])
-@pytest.mark.parametrize("fill", [b"\0", b"a", b"step 1\n"])
+@pytest.mark.parametrize(
+    ("kind", "fill"), [("gz", b"step 1\n"), ("zst", b"\0"), ("xz", b"a"), ("zst", b"a")]
+)
 def test_a_bomb_exhausts_neither_memory_nor_time(tmp_path: Path, kind: str, fill: bytes) -> None:
     log = tmp_path / f"train.log.{kind}"
     block = PACK[kind](fill * ((64 << 20) // len(fill)))

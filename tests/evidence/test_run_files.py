@@ -108,3 +108,19 @@ def test_read_takes_a_file_or_its_folder(tmp_path: Path) -> None:
     refused = call("read", tmp_path / "nothing")
     assert refused.returncode != 0
     assert "without TensorBoard or W&B" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("run7-validation.tfevents", "eval"),
+        ("val_run7.tfevents", "eval"),
+        ("events.out.tfevents.1700000000.test-node.7.0", None),
+        ("run7-train.tfevents", None),
+        ("latest-evaluator7.tfevents", None),
+    ],
+)
+def test_a_copy_of_an_event_file_may_be_named_by_its_phase(
+    tmp_path: Path, name: str, phase: str | None
+) -> None:
+    assert phase_of(tmp_path / "runs" / name) == phase

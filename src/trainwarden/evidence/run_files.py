@@ -87,8 +87,16 @@ def run_of(path: Path) -> str:
 
 
 def phase_of(path: Path) -> str | None:
-    """`eval` where a file's folder holds what its run evaluates: `validation` beside `train`."""
+    """`eval` where a file's folder holds what its run evaluates: `validation` beside `train`.
+
+    A copy may be named by it: `run7-validation.tfevents`. Writers begin a name with `events.out`.
+    """
     folder = path.parent
+    name, events, _ = path.name.partition(".tfevents")
+    if events:
+        words = re.split(r"[._-]", name)
+        if "eval" in (phase_in(words[0]), phase_in(words[-1])):
+            return "eval"
     if is_events(path.name) and phase_in(folder.name) == "eval" and _is_part(str(folder)):
         return "eval"
     return None
