@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,19 @@ def test_a_number_of_a_log_is_found_where_it_stood(collected: Session) -> None:
     assert f"{last.id} loss {last.value:.5g}@390, train.log@" in shown
     assert "agrees (bytes from" in shown
     assert "```text\nstep 390 | loss" in shown
+
+
+def test_times_between_lines_are_worked_out_again_since_no_line_has_them(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    moments = (datetime(2026, 1, 1) + timedelta(seconds=3 * n + n % 3) for n in range(60))
+    Path(job.logs[0]).write_text(
+        "".join(f"{at} INFO step {n}/90 loss {3 - n / 50:.3f}\n" for n, at in enumerate(moments))
+    )
+    session = walk_to(begin(tmp_path, job), "compare")
+    last, first = find(session, "step_time"), find(session, "step_time", "first")
+    told = again(session, last.id, first.id)
+    assert [one["again"]["agrees"] for one in told.values()] == [True, True]
+    assert [one["again"]["found"] for one in told.values()] == [last.value, first.value]
 
 
 def test_what_was_worked_out_is_worked_out_again_of_the_same_bytes(collected: Session) -> None:

@@ -15,6 +15,7 @@ from trainwarden.evidence.excerpts import line_at, numbered
 from trainwarden.evidence.log_files import modified
 from trainwarden.evidence.packed import LONGEST_MAGIC, packing
 from trainwarden.evidence.run_files import BINARY
+from trainwarden.metrics.columns import DERIVED
 from trainwarden.metrics.names import canonical
 from trainwarden.metrics.reading import Event, Reading
 from trainwarden.metrics.series import Point, Series
@@ -145,6 +146,9 @@ def observe(
             file, at = reading.place(point.offset)
             file = series.origins.get(_SLOTS[stat], file)
             line, text = excerpts.at(file, at)
+            offset: int | None = at
+            if series.original == DERIVED:  # of two lines, and printed on neither
+                file, offset, line, text = reading.file, None, None, None
             add(
                 series.name,
                 point.value,
@@ -153,7 +157,7 @@ def observe(
                 step=int(point.step) if math.isfinite(point.step) else None,
                 place=Place(
                     file=file,
-                    offset=at,
+                    offset=offset,
                     line=line,
                     api=None if series.original == series.name else clean(series.original, 80),
                 ),
