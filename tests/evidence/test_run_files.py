@@ -117,6 +117,7 @@ def test_read_takes_a_file_or_its_folder(tmp_path: Path) -> None:
         ("val_run7.tfevents", "eval"),
         ("events.out.tfevents.1700000000.test-node.7.0", None),
         ("run7-train.tfevents", None),
+        ("test-run.tfevents", None),
         ("latest-evaluator7.tfevents", None),
     ],
 )

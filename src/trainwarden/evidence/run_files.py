@@ -20,6 +20,8 @@ MAX_FILES = 64
 """Files of one run: a restart each, times a few folders."""
 _STAMP = re.compile(r"\d{10}\.\d+\Z")
 """A folder that `add_hparams` makes beside the run's event file."""
+_HELD_OUT = frozenset({"val", "valid", "validation", "eval", "evaluation"})
+"""What a copy is named by; not `test`, which is what runs that are tried out are called."""
 _PASSED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", "site-packages"})
 
 
@@ -94,8 +96,8 @@ def phase_of(path: Path) -> str | None:
     folder = path.parent
     name, events, _ = path.name.partition(".tfevents")
     if events:
-        words = re.split(r"[._-]", name)
-        if "eval" in (phase_in(words[0]), phase_in(words[-1])):
+        words = re.split(r"[._-]", name.lower())
+        if _HELD_OUT & {words[0], words[-1]}:
             return "eval"
     if is_events(path.name) and phase_in(folder.name) == "eval" and _is_part(str(folder)):
         return "eval"
