@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 
 from trainwarden.diagnosis.base import View, event_time, whole
-from trainwarden.diagnosis.signatures import classify, habitual, is_habit, went_on
+from trainwarden.diagnosis.signatures import bare_line, classify, habitual, is_habit, went_on
 from trainwarden.metrics.reading import Event, Reading
 from trainwarden.records.finding import Finding, Role, Severity
 from trainwarden.records.hostile import clean
 
-_PREFIX = r"^(?:\[[^\]]{1,40}\]:?\s*|\([^)]{1,60}\)\s*|\S{1,40}\s\|\s*){0,3}"
 _FINAL = re.compile(
-    _PREFIX + r"(?!Warning|DeprecationWarning|UserWarning)"
+    r"(?!Warning|DeprecationWarning|UserWarning)"
     r"([A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Failure|Interrupt|Abort|Unknown))\b(?::|\s*$)"
 )
 _TRACEBACK = "Traceback (most recent call last)"
@@ -24,12 +23,12 @@ def exception_lines(reading: Reading) -> list[tuple[int, str, Event | None]]:
     seen: dict[int, tuple[str, Event | None]] = {}
     for event in reading.events:
         for part in event.text.splitlines():
-            if _FINAL.search(part):
+            if _FINAL.match(bare_line(part)):
                 seen[event.offset] = (part, event)
     in_tail = False
     for offset, text in reading.tail:
         in_tail = in_tail or _TRACEBACK in text
-        if in_tail and offset not in seen and _FINAL.search(text):
+        if in_tail and offset not in seen and _FINAL.match(bare_line(text)):
             seen[offset] = (text, None)
     return [(offset, *seen[offset]) for offset in sorted(seen)]
 

@@ -115,6 +115,8 @@ _HARMFUL = ("thermal", "hw_slowdown", "hw slowdown", "brake", "hardware slowdown
 
 LEAST_LINES = 10
 """Values from which on a slow-down by far can be told in a log too short for `pace`."""
+FAR_SLOWER = 4.0
+"""Times the usual step that is by far."""
 
 
 def detect_much_slower(view: View) -> Iterator[Finding]:
@@ -127,15 +129,14 @@ def detect_much_slower(view: View) -> Iterator[Finding]:
     if len(values) < LEAST_LINES:
         return
     usual, last = values[: len(values) // 2], values[-3:]
-    if min(last) < FAR_SLOWER * median(usual) or min(last) <= max(usual):
-        return
     before = median(usual)
-    at = next(p for p in points[-3:])
+    if min(last) < FAR_SLOWER * before or min(last) <= max(usual):
+        return
     yield Finding(
         kind="step_time_regression",
         severity=Severity.WARNING,
         observations=view.cite("step_time", "last", "max"),
-        since_step=whole(at.step),
+        since_step=whole(points[-3].step),
         summary=f"Each of the last {len(last)} steps took {figure(min(last))} s or more, where "
         f"{figure(before)} s had been usual (median of the first half).",
         meaning="The run still advances, at a far lower pace.",
@@ -149,9 +150,6 @@ def detect_much_slower(view: View) -> Iterator[Finding]:
         evidence_type="observation",
         confidence=0.75,
     )
-
-
-FAR_SLOWER = 4.0
 
 
 def detect_throttling(view: View) -> Iterator[Finding]:
