@@ -34,8 +34,15 @@ demo: $(STAMP)
 client:
 	@tests/client/install.sh
 
+# Those that drive the client mostly wait for it, so they run beside the others.
+DRIVEN = tests/client tests/plugin
 test: $(STAMP) client
-	@$(BIN)/python -m pytest
+	@said=$$(mktemp); code=0; \
+	$(BIN)/python -m pytest $(DRIVEN) >"$$said" 2>&1 & driven=$$!; \
+	trap 'kill $$driven 2>/dev/null; rm -f "$$said"' EXIT INT TERM; \
+	$(BIN)/python -m pytest $(DRIVEN:%=--ignore=%) || code=$$?; \
+	wait $$driven || code=$$?; \
+	cat "$$said"; exit $$code
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
