@@ -121,7 +121,7 @@ def _unanswered(error: OSError) -> str:
 
 def _failed(message: str, code: int, error: click.ClickException | None = None) -> int:
     """Say on standard error why; with --json, standard output gets the same as data."""
-    from trainwarden.faces.common import emit_json, say
+    from trainwarden.faces.streams import emit_json, say
 
     with contextlib.suppress(OSError):
         if error is not None:

@@ -10,15 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainwarden.errors import Refusal
-from trainwarden.faces.common import store_at
-from trainwarden.guard import record
-from trainwarden.procedure import holding
 from trainwarden.procedure.client import present
-from trainwarden.procedure.leftovers import tidy
-from trainwarden.procedure.witness import Witness
 
 if TYPE_CHECKING:
     from trainwarden.procedure.session import Session
+    from trainwarden.procedure.witness import Witness
     from trainwarden.records.review import Review
 
 
@@ -38,6 +34,11 @@ def refuse_before_gate_1(root: Path | None = None) -> None:
     client = present()
     if client is None or not client.session:
         return
+    from trainwarden.faces.common import store_at
+    from trainwarden.guard import record
+    from trainwarden.procedure import holding
+    from trainwarden.procedure.leftovers import tidy
+
     roots = {str(one.absolute()): one for one in (root, client.project, Path()) if one}
     for one in roots.values():
         if not one.is_dir():
@@ -91,6 +92,7 @@ def verdict_in_client(session: Session, given: Review | None, *, builtin: bool) 
     Raises Refusal.
     """
     from trainwarden.procedure.verdicts import from_reviewer, refuse_builtin
+    from trainwarden.procedure.witness import Witness
 
     witness = session.witness or Witness(session.store.logs.parent, None)
     if given is not None:

@@ -9,7 +9,7 @@ import click
 
 from trainwarden.errors import Refusal
 from trainwarden.faces.clients import shows_evidence
-from trainwarden.faces.common import emit_json, json_option, read_input, say
+from trainwarden.faces.streams import emit_json, json_option, read_input, say
 
 if TYPE_CHECKING:
     from trainwarden.analysts.examination import Examination

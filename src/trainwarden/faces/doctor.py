@@ -16,7 +16,8 @@ import click
 
 from trainwarden import __version__, interpreter
 from trainwarden.errors import TrainwardenError, Trouble
-from trainwarden.faces.common import emit_json, json_option, root_option, say, store_at
+from trainwarden.faces.common import store_at
+from trainwarden.faces.streams import emit_json, json_option, root_option, say
 from trainwarden.guard import record
 from trainwarden.procedure.client import Client, present
 from trainwarden.procedure.state import StateStore

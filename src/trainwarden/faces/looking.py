@@ -11,7 +11,7 @@ import click
 
 from trainwarden.errors import Refusal, Trouble
 from trainwarden.faces.clients import shows_evidence
-from trainwarden.faces.common import emit_json, json_option, root_option, table
+from trainwarden.faces.streams import emit_json, json_option, root_option, table
 from trainwarden.records.hostile import clean
 
 if TYPE_CHECKING:

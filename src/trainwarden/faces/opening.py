@@ -10,17 +10,14 @@ from trainwarden.errors import Refusal
 from trainwarden.evidence.base import utc_now
 from trainwarden.faces.clients import unguarded_note
 from trainwarden.faces.common import (
-    emit_json,
-    json_option,
     only_open,
-    root_option,
-    say,
     session_folder,
     session_option,
     sessions_open,
     store_at,
     wait_option,
 )
+from trainwarden.faces.streams import emit_json, json_option, root_option, say
 from trainwarden.procedure import client, holding
 from trainwarden.procedure.leftovers import tidy
 from trainwarden.procedure.state import StateStore

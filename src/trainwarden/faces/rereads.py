@@ -12,15 +12,8 @@ from trainwarden.errors import Refusal
 from trainwarden.evidence.excerpts import text_at
 from trainwarden.faces import tables
 from trainwarden.faces.clients import shows_evidence
-from trainwarden.faces.common import (
-    emit_json,
-    json_option,
-    latest_session,
-    root_option,
-    say,
-    session_folder,
-    store_at,
-)
+from trainwarden.faces.common import latest_session, session_folder, store_at
+from trainwarden.faces.streams import emit_json, json_option, root_option, say
 from trainwarden.records.hostile import clean, fence
 
 if TYPE_CHECKING:

@@ -12,18 +12,14 @@ from trainwarden.errors import Refusal
 from trainwarden.faces import tables
 from trainwarden.faces.clients import refuse_handed_in, unguarded_note, verdict_in_client
 from trainwarden.faces.common import (
-    emit_json,
     job_options,
-    json_option,
     open_session,
-    read_input,
     require_session,
-    root_option,
-    say,
     session_option,
     take_over_option,
     wait_option,
 )
+from trainwarden.faces.streams import emit_json, json_option, read_input, root_option, say
 from trainwarden.faces.watching import closing
 from trainwarden.procedure import client
 from trainwarden.procedure.intake import parse, validation_lines

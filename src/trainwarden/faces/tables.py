@@ -14,14 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from trainwarden.faces.common import finding_line
-from trainwarden.procedure.gates import show_amount, show_value
+from trainwarden.faces.streams import finding_line
 from trainwarden.records.assessment import Criterion
 from trainwarden.records.base import to_json_number
 from trainwarden.records.finding import Finding, Severity
 from trainwarden.records.hostile import clean
 from trainwarden.records.observation import Observation
 from trainwarden.records.prediction import Calibration, Comparison, Prediction
+from trainwarden.records.shown import show_amount, show_value
 
 Item = Mapping[str, Any]
 """An observation as gate 2 keeps it."""

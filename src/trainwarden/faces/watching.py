@@ -11,23 +11,25 @@ import click
 from trainwarden.errors import Refusal, TrainwardenError
 from trainwarden.faces.clients import shows_evidence
 from trainwarden.faces.common import (
+    how_to_start,
+    job_options,
+    latest_session,
+    session_folder,
+    store_at,
+    take_over_option,
+    wait_option,
+)
+from trainwarden.faces.recap import steps
+from trainwarden.faces.streams import (
     duration,
     emit_json,
     finding_line,
-    how_to_start,
-    job_options,
     json_option,
-    latest_session,
     root_option,
     say,
-    session_folder,
-    store_at,
     table,
-    take_over_option,
-    wait_option,
     when,
 )
-from trainwarden.faces.recap import steps
 from trainwarden.procedure.leftovers import tidy
 from trainwarden.procedure.state import StateStore
 from trainwarden.records.job import Job

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from trainwarden.records.base import to_json_number
 from trainwarden.records.hostile import clean, fence
 from trainwarden.records.session import STEPS, Gate, SessionHeader
+from trainwarden.records.shown import show_amount, show_moment, show_value
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,36 +64,8 @@ def file_name(step: int, revision: int) -> str:
     return f"{step}-{STEPS[step - 1]}{suffix}.md"
 
 
-def show_value(value: Any) -> str:
-    """A value as people read it: six significant digits, shares and counts alike."""
-    value = to_json_number(value)
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
-
-
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
 _BLOCK = re.compile(r"#|---|===|\*\*\*|___|```|~~~|\|")
-
-
-_SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
-
-
-def show_amount(value: Any, unit: str | None) -> str:
-    """A value with its unit; bytes in the unit that people would say them in."""
-    if unit in ("bytes", "B") and isinstance(value, (int, float)) and abs(value) >= 1024:
-        power = min(int(math.log2(abs(value)) / 10), len(_SIZES))
-        return f"{value / 1024**power:.4g} {_SIZES[power - 1]}"
-    return f"{show_value(value)} {unit}" if unit else show_value(value)
-
-
-def show_moment(moment: str) -> str:
-    """An ISO time without the fraction of a second."""
-    return re.sub(r"\.\d+(?=Z|[+-]|$)", "", moment)
 
 
 def _short(path: str) -> str:
