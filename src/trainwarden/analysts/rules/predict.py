@@ -175,7 +175,7 @@ def _from_history(briefing: Briefing, history: History) -> Iterator[Prediction]:
         series = history.series(name)
         if series is None or count >= MOST:
             continue
-        signed = _may_be_negative(series, reinforcement)
+        signed = may_be_negative(series, reinforcement)
         expected = _metric(series, step, stays=ended not in {"running", "unknown"}, signed=signed)
         if expected is not None:
             learnt = learnt or not NOT_LEARNING.fullmatch(name)
@@ -239,7 +239,7 @@ def _metric(series: Series, step: Interval, stays: bool, signed: bool = False) -
     else:
         # The last value printed at or before the step: sparse metrics lag behind it.
         at = [last.step + max(1, (s - last.step) // gap) * gap for s in _range(step)]
-        share = _is_share(series.name)
+        share = is_share(series.name)
         said = [
             found
             for target in dict.fromkeys(at)
@@ -272,14 +272,14 @@ _POSITIVE = re.compile(
 )
 
 
-def _may_be_negative(series: Series, reinforcement: bool) -> bool:
+def may_be_negative(series: Series, reinforcement: bool) -> bool:
     """Whether values below 0 may come, though none did so far."""
     if reinforcement and _SIGNED.search(series.name):
         return True
-    return series.count < 20 and not (_POSITIVE.search(series.name) or _is_share(series.name))
+    return series.count < 20 and not (_POSITIVE.search(series.name) or is_share(series.name))
 
 
-def _is_share(name: str) -> bool:
+def is_share(name: str) -> bool:
     """Whether the name is of something between 0 and 1, such as an accuracy."""
     return direction_of(name) == "increase" and not re.search(
         "reward|return|score|elo|psnr|margin|r2|spearman|pearson|matthews", name
@@ -306,7 +306,7 @@ def _widened(prediction: Prediction, record: Calibration | None) -> Prediction:
     if prediction.low >= 0:
         low = max(low, prediction.low / factor)
     high = prediction.high + extra
-    if _is_share(prediction.quantity) and prediction.low >= 0 and prediction.high <= 1:
+    if is_share(prediction.quantity) and prediction.low >= 0 and prediction.high <= 1:
         high = min(high, 1.0)
     return prediction.model_copy(
         update={

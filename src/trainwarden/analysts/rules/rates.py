@@ -67,7 +67,9 @@ def _schedules(history: History, facts: TrainingFacts, series: Series) -> Iterat
             yield Schedule(name, top.value, history.total, max(0.0, top.step - 1), least)
 
 
-def rate_at(history: History, facts: TrainingFacts, step: Interval) -> Interval | None:
+def rate_at(
+    history: History, facts: TrainingFacts, step: Interval, level: float = 0.9
+) -> Interval | None:
     """The rate between the steps of `step`; None where none was logged, or not often enough."""
     series = history.series("learning_rate")
     points = series.finite()[-200:] if series else []
@@ -89,11 +91,16 @@ def rate_at(history: History, facts: TrainingFacts, step: Interval) -> Interval 
         )
         least, most = max(0.0, min(values) - slack), max(values) + slack
         return Interval(least, most, (least + most) / 2, basis)
-    return _by_course(series.finite(), facts, step, low, high)
+    return _by_course(series.finite(), facts, step, low, high, level)
 
 
 def _by_course(
-    points: list[Point], facts: TrainingFacts, step: Interval, low: float, high: float
+    points: list[Point],
+    facts: TrainingFacts,
+    step: Interval,
+    low: float,
+    high: float,
+    level: float,
 ) -> Interval | None:
     last = points[-1].value
     fitted = fitted_rate(points, low, high)
@@ -102,7 +109,7 @@ def _by_course(
     rising = len(points) < 4 or (
         last > points[len(points) // 2].value and last >= 0.999 * max(p.value for p in points)
     )
-    said = [f for at in dict.fromkeys((step.low, step.high)) if (f := forecast(points, at))]
+    said = [f for at in dict.fromkeys((step.low, step.high)) if (f := forecast(points, at, level))]
     least, most = min(f.low for f in said), max(f.high for f in said)
     basis = said[-1].basis
     if fitted is not None:
