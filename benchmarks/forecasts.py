@@ -8,9 +8,9 @@ own errors at earlier points of the series, as far ahead, so that none is punish
 error of its own.
 
 Printed by kind of quantity: how many forecasts, the share that each interval held, and the median
-over each run's metrics of the mean interval score (T. Gneiting and A. E. Raftery, "Strictly proper scoring
-rules, prediction, and estimation", JASA 102, 2007; lower is better) over that of each peer. Runs
-are halved by a hash of their name: what is tuned on one half is judged on the other.
+over each run's metrics of the mean interval score (T. Gneiting and A. E. Raftery, "Strictly proper
+scoring rules, prediction, and estimation", JASA 102, 2007; lower is better) over that of each peer.
+Runs are halved by a hash of their name: what is tuned on one half is judged on the other.
 """
 
 from __future__ import annotations
