@@ -42,12 +42,13 @@ LEAST = 9
 """Fewer equal values (or shares) than this do not show at nine tenths that they stay so."""
 FEW_ORIGINS = 14
 """With fewer back-tests than this, differences of values as far apart count, too."""
-PRIOR_CHANGE = 0.17
+PRIOR_CHANGE = 0.05
 """Relative change to the next look where nothing is known of it: a rule of thumb, given the weight
-of `PRIOR_WEIGHT` observations."""
-PRIOR_WEIGHT = 2.0
-LEAST_CHANGE = 0.002
-"""No interval is narrower than this share of the value on either side."""
+of `PRIOR_WEIGHT` observations: small, for most metrics move little, and heavy in its tails, for
+some leap."""
+PRIOR_WEIGHT = 1.0
+LEAST_CHANGE = 0.001
+"""No interval of nine tenths is narrower than this share of the value on either side."""
 PRIOR_SPREAD = 0.12
 """Relative spread of a run's rate from check to check where nothing is known of it: a rule of
 thumb, given the weight of two observations."""
@@ -205,6 +206,11 @@ def _by_lag(x: Array, y: Array, at: float, level: float, unit: float) -> float:
     return t_quantile(level, weight) * spread
 
 
+def _reach(level: float) -> float:
+    """The level's quantile of a normal distribution over that of nine tenths."""
+    return t_quantile(level, 1e6) / 1.6449
+
+
 def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -> Interval:
     """The forecast on the scale of `y`, `x` counted from the run's start; `unit` as in `_by_lag`.
 
@@ -231,20 +237,22 @@ def _interval(x: Array, y: Array, at: float, level: float, unit: float | None) -
         order = np.argsort(missed)
         mass = np.cumsum(weights[order]) / weights.sum()
         effective = float(weights.sum() ** 2 / (weights**2).sum())
-        rank = min(1.0, level + (1 - level) * 0.2 + 0.5 / effective)
+        rank = min(1.0, level + level * (0.2 * (1 - level) + 0.5 / effective))
         at_rank = min(int(np.searchsorted(mass, rank)), len(missed) - 1)
         # Errors of one sign for many origins in a row are worth few independent ones.
         independent = max(1.0, len(missed) / inflation(share @ errors, 1))
         half = float(missed[order][at_rank]) * (1 + 1 / math.sqrt(min(independent, origins)))
-        # Half a per cent of the run's range at the least: noiseless curves bend, too.
-        half = max(math.hypot(half, 1.3 * disagreement), 0.005 * float(np.ptp(y)))
-        half = max(half, few)
+        # A share of the run's range at the least: noiseless curves bend, too.
+        reach = _reach(level)
+        half = max(math.hypot(half, 1.3 * reach * disagreement), 0.004 * reach * float(np.ptp(y)))
+        trust = min(1.0, origins / FEW_ORIGINS)
+        half = trust * half + (1 - trust) * few
         kind, part = PREDICTORS[int(np.argmin(score))]
         basis = (
             f"own history of {len(y)} points, mostly {kind} over its last {part:.0%}; width from "
             f"{origins} back-tests at {ratio:.3g} times the distance"
         )
-    least = LEAST_CHANGE * (abs(center) if unit is None else unit)
+    least = LEAST_CHANGE * _reach(level) * (abs(center) if unit is None else unit)
     half = max(half, least, math.ulp(center))  # the smallest numbers have no share
     return Interval(center - half, center + half, center, basis)
 
@@ -284,7 +292,9 @@ def forecast(
     last = float(y[-1])
     precision = 0.5 * printed_precision(y[-20:])
     if n >= 3 and float(np.ptp(y)) == 0:
-        half = (0.02 if n < LEAST else 0.001) * abs(last) or precision or math.ulp(last)
+        size = abs(last)
+        half = 0.02 * _reach(level) * size if n < LEAST else min(0.001 * size, precision)
+        half = half or precision or math.ulp(last)
         return Interval(last - half, last + half, last, f"constant over {n} points")
     gap = float(np.median(np.diff(x))) if n > 1 else 1.0
     # Distances are relative to the run's length so far, counted from one gap before its start.
