@@ -160,3 +160,32 @@ def test_more_devices_that_do_less_together() -> None:
     slow = ["# 1 node, 4 GPUs", "total images/sec: 610.2", "# 2 nodes, 8 GPUs"]
     assert loud(*slow, "total images/sec: 300.1") == ["step_time_regression"]
     assert loud(*slow, "total images/sec: 1190.4") == []
+
+
+@pytest.mark.parametrize(
+    ("losses", "named"),
+    [
+        ([15.5, 13.0, 3.8, 2.4, 1.4, 5.8, 7.1, 10.0], ["divergence"]),
+        # In a warm-up: hardly anything had been gained that could be lost.
+        ([7.1, 6.4, 6.2, 7.1, 9.1, 9.6, 11.1], []),
+    ],
+)
+def test_few_losses_that_turn_around(losses: list[float], named: list[str]) -> None:
+    assert loud(*rows(loss=losses)) == named
+
+
+def wave(last: float) -> list[float]:
+    """A small loss that falls, wanders back in a slow wave, and ends at `last`."""
+    fall = [0.42 - 0.006 * n for n in range(18)]
+    rise = [0.31 + (last - 0.31) * min(1.0, n / 10) for n in range(19)]
+    return [loss + 0.002 * (-1) ** n for n, loss in enumerate([*fall, *rise])]
+
+
+def test_young_loss_that_wanders_back_to_where_it_began() -> None:
+    assert loud(*rows(loss=wave(0.415))) == []
+    assert loud(*rows(loss=wave(0.8))) == ["divergence"]
+    steady, grown = [1.0] * 37, [1.0] * 18 + [8.0] * 19
+    # With the loss together gradients tell, alone never.
+    assert loud(*rows(loss=wave(0.415), grad_norm=steady)) == []
+    assert loud(*rows(loss=wave(0.415), grad_norm=grown)) == ["divergence"]
+    assert loud(*rows(loss=wave(0.2), grad_norm=grown)) == []

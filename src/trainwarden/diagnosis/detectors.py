@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainwarden.diagnosis.base import Detector
 from trainwarden.diagnosis.crash import detect_crash
+from trainwarden.diagnosis.divergence import detect_divergence
 from trainwarden.diagnosis.hardware import (
     detect_gpu_faults,
     detect_lost,
@@ -18,7 +19,6 @@ from trainwarden.diagnosis.liveness import (
 )
 from trainwarden.diagnosis.memory import detect_leak, detect_low_memory, detect_oom_kill
 from trainwarden.diagnosis.optimisation import (
-    detect_divergence,
     detect_nan,
     detect_spike,
     detect_zero_loss,
