@@ -75,8 +75,8 @@ def rate_at(
     points = series.finite()[-200:] if series else []
     if series is None or not points:
         return None
-    reach = history.cadence + 1
-    low, high = max(0.0, step.low - reach), step.high + reach
+    # The rate seen is the one last printed: up to a line behind the step, and counted from 0 or 1.
+    low, high = max(0.0, step.low - history.cadence - 1), step.high + 1
     for schedule in _schedules(history, facts, series) if len(points) >= 8 else ():
         errors = sorted(abs(schedule.at(point.step) - point.value) for point in points)
         error = errors[int(0.9 * (len(errors) - 1))]
