@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwarden.analysts.rules.assess import assess
+from trainwarden.analysts.rules.excerpt import of_excerpt
 from trainwarden.analysts.rules.words import choose_indicator
 from trainwarden.diagnosis import View, diagnose
 from trainwarden.diagnosis.derived import derived_observations
@@ -114,7 +115,7 @@ def examine(
     )
     briefing.findings = tuple(diagnose(view))
     return Examination(
-        assessment=assess(briefing),
+        assessment=of_excerpt(briefing, assess(briefing)),
         findings=briefing.findings,
         observations=briefing.observations,
         report=report,

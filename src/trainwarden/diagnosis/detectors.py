@@ -17,6 +17,7 @@ from trainwarden.diagnosis.liveness import (
     detect_stall,
     detect_zombies,
 )
+from trainwarden.diagnosis.lookalikes import detect_look_alikes
 from trainwarden.diagnosis.memory import detect_leak, detect_low_memory, detect_oom_kill
 from trainwarden.diagnosis.optimisation import (
     detect_nan,
@@ -99,6 +100,7 @@ DETECTORS: tuple[Detector, ...] = (
     detect_checkpoints,
     detect_read_only,
     detect_disagreement,
+    detect_look_alikes,
 )
 
 
