@@ -175,6 +175,16 @@ def _never_learns(v: Values, _at: int, size: float, rng: Generator) -> None:
     v.pop("eval_loss")
 
 
+def _stops(v: Values, _at: int, size: float, rng: Generator) -> None:
+    """Learning ends after a share of `size` of the run, while it was still fast."""
+    n = len(v["loss"])
+    stop, scatter = int(size * n), noise(rng, n, 0.02, 0.3, False)
+    for i in range(n):
+        level = 1.5 + 4.0 * (1 + min(i, stop) / 60) ** -0.9
+        v["loss"][i] = level * math.exp(scatter[i])
+    v.pop("eval_loss")
+
+
 def _slower(v: Values, at: int, size: float, _rng: Generator) -> None:
     """Steps take `size` times as long from there on."""
     v["step_time"][at:] = [size * x for x in v["step_time"][at:]]
@@ -248,6 +258,7 @@ FAULTS: Mapping[str, tuple[str, Fault, Sequence[float], bool]] = {
     "spike still up": ("loss_spike", _spike, (2, 4, 8), False),
     "nan": ("nan_loss", _nan, (1, 3), False),
     "never learns": ("plateau", _never_learns, (0.005, 0.02), False),
+    "stops learning": ("plateau", _stops, (0.2, 0.4, 0.6), False),
     "slower steps": ("step_time_regression", _slower, (1.5, 2, 4), False),
     "overfitting": ("overfitting", _overfitting, (0.05, 0.2, 0.6), False),
     "loss scale at its floor": ("loss_scale", _loss_scale, (1.0, 0.25), False),

@@ -481,3 +481,29 @@ def test_growth_that_ended_with_the_run_is_still_told() -> None:
         earlier=[{**row, "process.rss": 5e8} for row in rows],
     )
     assert not [f for f in diagnose(steady) if f.kind == "memory_leak"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("training", "told"), [(0.0, True), (0.02, False)])
+def test_overfitting_of_a_training_loss_that_has_converged(
+    seed: int, training: float, told: bool
+) -> None:
+    """Training stands still while evaluation worsens; where both worsen it is no overfitting."""
+
+    def turn(values: dict[str, Values]) -> None:
+        rng = random.Random(seed)
+        values["loss"] = [
+            0.3 + 5 * math.exp(-i / 12) + training * max(0, i - 125) + rng.gauss(0, 0.01)
+            for i in range(300)
+        ]
+        values["eval_loss"] = [0.4 + 0.05 * abs(i - 4) + rng.gauss(0, 0.005) for i in range(12)]
+
+    assert ("overfitting" in named(broken(seed, turn))) is told
+
+
+def test_spike_above_what_was_usual_lately_though_not_above_the_beginning() -> None:
+    def spike(values: dict[str, Values]) -> None:
+        values["loss"] = [0.3 + 5 * math.exp(-i / 12) for i in range(300)]
+        values["loss"][-1] = 1.2
+
+    assert set(named(broken(1, spike, evaluated=False))) == {"loss_spike"}

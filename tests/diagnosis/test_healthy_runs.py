@@ -206,3 +206,23 @@ def test_steps_that_scatter_on_a_shared_machine(seed: int) -> None:
             values["step_time"][i] *= rng.uniform(1.0, 2.2)
 
     assert loud(view(train(seed, 300, change=share), facts=FACTS)) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_slow_wandering_about_a_level_is_no_divergence(seed: int) -> None:
+    """Fine-tuning that gains little beside noise with a long memory."""
+
+    def wander(values: dict[str, Values]) -> None:
+        values["loss"] = [
+            (1.1 + 0.25 * math.exp(-i / 40)) * value / 2.0
+            for i, value in enumerate(
+                curve(seed, 160, noise=0.06, memory=0.9, floor=2.0, vocab=8, exponent=9.0)
+            )
+        ]
+
+    for points in (60, 112, 160):
+        run = train(seed, 160, change=wander, evaluated=False)
+        part = reading(
+            *(series(k, [p.value for p in s.points()[:points]]) for k, s in run.series.items())
+        )
+        assert loud(view(part, facts=TrainingFacts())) == []

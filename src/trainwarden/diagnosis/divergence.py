@@ -20,6 +20,8 @@ from trainwarden.records.finding import Finding, Severity
 
 ALPHA = 0.001
 """Level of the tests: a run is looked at many times, so each look may err only rarely."""
+ALPHA_LEFT = 0.004
+"""Level of the test that a level was left; size and duration are asked for besides."""
 
 
 def detect_divergence(view: View) -> Iterator[Finding]:
@@ -57,12 +59,18 @@ def _left_its_level(view: View, name: str, found: Course) -> Finding | None:
     worst_recent = min(found.sign * (point.value - found.best) for point in found.recent_points)
     if found.lost < margin or worst_recent < 0.5 * margin:
         return None
-    if len(found.points) < YOUNG and not _beyond_doubt(view, found):
+    borne_out = _gradients_grew(view, found)
+    if len(found.points) < YOUNG and not borne_out and not _beyond_doubt(found):
         return None
     tail = [p for p in after if p.step >= found.best_step]
     moving = trend(tail[-60:], 0.01)
     if moving is not None and moving.direction == -found.sign:
         return None  # on its way back
+    # Noise that wanders slowly leaves its level as well: told by tests that are safe against it.
+    width = len(found.recent_points)
+    path = found.points[max(0, found.best_index - width) :]
+    if not borne_out and moved(path, ALPHA_LEFT) != found.sign:
+        return None
     lost = found.lost / found.gained
     above = baseline_of(view, name)
     over = above is not None and found.recent >= above
@@ -95,14 +103,17 @@ YOUNG = 50
 """Fewer points do not tell yet how far a loss wanders by itself."""
 
 
-def _beyond_doubt(view: View, found: Course) -> bool:
-    """In a young log: worse than at its very start, or with gradients that grew as well.
+def _beyond_doubt(found: Course) -> bool:
+    """Worse than at its very start: a loss that wanders back to where it began is not lost yet,
+    and of few points a slow wave looks like a fall and a rise."""
+    if found.net >= -max(3 * found.noise, 0.1 * found.gained):
+        return False
+    return len(found.points) >= LEAST_APART or found.lost >= 1.5 * found.gained
 
-    A loss that wanders back to where it began has not been lost; and of few points a slow wave
-    looks like a fall and a rise. Gradients alone never count: they scatter by orders of magnitude.
-    """
-    if found.net < -max(3 * found.noise, 0.1 * found.gained):
-        return len(found.points) >= LEAST_APART or found.lost >= 1.5 * found.gained
+
+def _gradients_grew(view: View, found: Course) -> bool:
+    """Whether gradients are twice what they were up to the best level. Alone that says nothing:
+    they scatter by orders of magnitude."""
     norms = view.series("grad_norm")
     if norms is None or found.lost < 0.4 * found.gained:
         return False

@@ -127,6 +127,10 @@ def baseline_of(view: View, name: str) -> float | None:
     return None
 
 
+TRAILING = 60
+"""Values before a spike that it must tower over."""
+
+
 def detect_spike(view: View) -> Iterator[Finding]:
     """A loss far outside what came before: recovered (info) or still up (warning)."""
     series = view.series("loss")
@@ -143,8 +147,8 @@ def detect_spike(view: View) -> Iterator[Finding]:
     last = found[-1]
     open_end = last.recovered_at is None
     value, usual = last.value, last.expected
-    # Single batches scatter: what is still up must also tower over all that was logged before.
-    before = [p.value for p in points if p.step < last.step]
+    # Single batches scatter: what is still up must also tower over what was logged shortly before.
+    before = [p.value for p in points if p.step < last.step][-TRAILING:]
     towering = value > 2 * usual and (not before or value > 1.5 * max(before))
     if open_end and not towering:
         return

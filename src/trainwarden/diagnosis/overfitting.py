@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainwarden.diagnosis.base import View, whole
-from trainwarden.diagnosis.course import course, even
+from trainwarden.diagnosis.course import course, even, moved
 from trainwarden.diagnosis.text import figure
 from trainwarden.metrics.series import Series
 from trainwarden.metrics.trend import trend
@@ -14,7 +14,7 @@ from trainwarden.records.finding import Finding, Severity
 
 
 def detect_overfitting(view: View) -> Iterator[Finding]:
-    """Evaluation loss rising for good while training loss goes on falling."""
+    """Evaluation loss rising for good while the training loss does not."""
     evaluation, training = view.series("eval_loss"), view.series("loss")
     if evaluation is None or training is None:
         return
@@ -39,20 +39,16 @@ def detect_overfitting(view: View) -> Iterator[Finding]:
     monotone = all(b.value > a.value for a, b in pairwise(after))
     if not (monotone or (moving is not None and moving.direction == 1)):
         return
-    train_after = [p for p in even(training) if p.step >= points[best].step]
-    falling = trend(train_after, 0.05)
-    if falling is None:
-        if len(train_after) < 3 or train_after[-1].value >= train_after[0].value:
-            return
-    elif falling.direction != -1:
-        return
+    since = [p for p in even(training) if p.step >= points[best].step]
+    if len(since) < 3 or moved(since, 0.05) == 1:
+        return  # where the training loss rises as well, the run diverges
     yield Finding(
         kind="overfitting",
         severity=Severity.WARNING,
         observations=(*view.cite("eval_loss", "min", "last"), *view.cite("loss", "last")),
         since_step=whole(points[best].step),
         summary=f"eval_loss was lowest ({figure(low)}) at step {figure(points[best].step)} and is "
-        f"{figure(points[-1].value)} now, while the training loss kept falling.",
+        f"{figure(points[-1].value)} now, while the training loss did not rise.",
         meaning="The model learns the training set by heart; later checkpoints are worse.",
         alternatives=(
             "Training and evaluation data differ in kind",
