@@ -16,6 +16,7 @@ Runs are halved by a hash of their name: what is tuned on one half is judged on 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import statistics
@@ -35,6 +36,13 @@ from trainwarden.analysts.rules.rates import rate_at
 from trainwarden.evidence.log_readings import read_log
 from trainwarden.metrics.forecast import Interval, current, forecast, printed_precision
 from trainwarden.metrics.indicator import is_reinforcement
+from trainwarden.metrics.pace import (
+    PRINTED_SPREAD,
+    forecast_step,
+    printed_looks,
+    step_rate,
+    time_to_finish,
+)
 from trainwarden.metrics.reading import Reading
 from trainwarden.procedure.replay import cut_points
 from trainwarden.records.facts import TrainingFacts
@@ -71,7 +79,7 @@ class Made:
     @property
     def kind(self) -> str:
         """What the metric is counted as."""
-        return "evaluation" if self.name.startswith("eval_") else KINDS[self.name]
+        return "evaluation" if self.name.startswith("eval_") else KINDS.get(self.name, self.name)
 
 
 def interval_score(low: float, high: float, value: float, level: float) -> float:
@@ -93,6 +101,12 @@ def by_line(x: Any, y: Any, at: float) -> float:
         return float(y[-1])
     slope, height = np.polyfit(xs - xs[-1], ys, 1)
     return float(height + slope * (at - xs[-1]))
+
+
+def by_pace(x: Any, y: Any, at: float) -> float:
+    """On at the pace between the last two points."""
+    gap = x[-1] - x[-2] if len(x) > 1 else 0.0
+    return float(y[-1] + (at - x[-1]) * (y[-1] - y[-2]) / gap) if gap > 0 else float(y[-1])
 
 
 def peer(predict: Any, x: Any, y: Any, at: float, level: float) -> tuple[float, float]:
@@ -152,10 +166,57 @@ def judged(run: str, name: str, before: Reading, after: Reading) -> Iterator[Mad
         )
 
 
+def paced(run: str, readings: list[Reading]) -> Iterator[Made]:
+    """Where a run is at the next cut's moment, and how long it takes to its last step.
+
+    Times are those of the log's own step times, so that any log that has them counts.
+    """
+    whole = readings[-1].series.get("step_time")
+    if whole is None or len(whole.finite()) < 20:
+        return
+    x, y = current(whole.finite())
+    clock = np.append(0.0, np.cumsum(np.diff(x) * y[1:]))
+    for before, after in itertools.pairwise(readings):
+        series = before.series.get("step_time")
+        if series is None or not series.finite() or not after.series["step_time"].finite():
+            continue
+        past = x <= series.finite()[-1].step
+        end = min(int(np.searchsorted(x, after.series["step_time"].finite()[-1].step)), len(x) - 1)
+        now = int(past.sum()) - 1
+        if now < 4 or end <= now:
+            continue
+        xs, times = x[past], clock[past]
+        for level in LEVELS:
+            looks = printed_looks([*zip(xs, y[past], strict=True)])
+            rate = step_rate(looks, level, PRINTED_SPREAD)
+            if rate is None:
+                continue
+            # The pace of the last line, and of the last tenth, each as uncertain as it was so far.
+            step = forecast_step([(0.0, xs[-1])], clock[end] - clock[now], None, 0.0, rate)
+            left = time_to_finish(rate, xs[-1], x[-1])
+            for name, said, truth, past_x, past_y, at in (
+                ("step", step, x[end], times, xs, clock[end]),
+                ("time to finish", left, clock[-1] - clock[now], xs, times, x[-1]),
+            ):
+                if said is None:
+                    continue
+                shift = past_y[-1] if name == "time to finish" else 0.0
+                others = [peer(by, past_x, past_y, at, level) for by in (by_pace, by_line)]
+                yield Made(
+                    run,
+                    name,
+                    level,
+                    bool(said.low <= truth <= said.high),
+                    interval_score(said.low, said.high, truth, level),
+                    *(interval_score(*other, truth + shift, level) for other in others),
+                )
+
+
 def replayed(log: Path, cuts: int) -> Iterator[Made]:
     """Every forecast of a log that grows from cut to cut."""
     data = log.read_bytes()
     before: Reading | None = None
+    readings: list[Reading] = []
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / log.name
         for end in cut_points(log, cuts):
@@ -167,6 +228,8 @@ def replayed(log: Path, cuts: int) -> Iterator[Made]:
                         continue
                     yield from judged(log.name, name, before, after)
             before = after
+            readings.append(after)
+    yield from paced(log.name, readings)
 
 
 def ratio(made: list[Made], other: str) -> float:

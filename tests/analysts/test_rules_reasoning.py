@@ -1,13 +1,14 @@
 """Steps 4, 5, 7 and 8 by rules owe what anybody owes: held to the procedure's own checks."""
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from support.briefings import briefing
-from support.runs import Values, train
+from support.runs import Values, times, train
 from support.views import NOW, read_text, reading, seen, series
 from trainwarden.analysts.rules.assess import assess
 from trainwarden.analysts.rules.resources import resources
@@ -127,6 +128,23 @@ def test_learning_run_is_healthy(seed: int, points: int) -> None:
     assert not strategy.hypotheses
     assert strategy.evaluate_after.step is not None
     assert strategy.evaluate_after.step > 10 * points
+
+
+def test_the_time_that_is_left_is_told_with_what_may_be_wrong_with_it() -> None:
+    given = briefing(train(1, 300), facts=FACTS, more=machine(), reports=REPORTS)
+    *_, strategy = walk(given)
+    paces = [value for value in times(1, 300)[150:] if value is not None]
+    left = (4000 - 3000) * sum(paces) / len(paces)
+    said = re.search(
+        r"1000 steps that are left take (\S+) (s|min) "
+        r"\(even odds: (\S+) \S+ to (\S+) \S+; nine in ten: (\S+) \S+ to (\S+) ",
+        strategy.plan.actions[0],
+    )
+    assert said is not None, strategy.plan.actions
+    unit = {"s": 1, "min": 60}[said[2]]
+    center, low, high, lowest, highest = (float(said[n]) * unit for n in (1, 3, 4, 5, 6))
+    assert center == pytest.approx(left, rel=0.1)
+    assert lowest < low < center < high < highest
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,12 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainwarden.metrics.forecast import (
-    Rate,
     current,
     forecast,
-    forecast_step,
     printed_precision,
-    step_rate,
 )
 from trainwarden.metrics.reader import LogReader
 
@@ -136,40 +133,6 @@ def test_any_series_gives_an_ordered_interval_with_width(
     assert expected.low <= expected.center <= expected.high
     assert expected.width > 0
     assert math.isfinite(expected.width)
-
-
-def test_steps_by_the_pace_between_looks() -> None:
-    rng = np.random.default_rng(1)
-    held = 0
-    for _ in range(200):
-        paces = np.exp(rng.normal(0, 0.08, 6)) * 2.0
-        looks, step = [(0.0, 0.0)], 0.0
-        for k, pace in enumerate(paces[:5]):
-            step += 600 * pace
-            looks.append((600.0 * (k + 1), float(int(step))))
-        expected = forecast_step(looks, 3600.0, cadence=10)
-        assert expected is not None
-        held += expected.low <= step + 600 * paces[5] <= expected.high
-    assert held / 200 >= 0.9
-
-
-def test_steps_never_beyond_the_total_nor_back() -> None:
-    looks = [(0.0, 0.0), (100.0, 100.0), (200.0, 200.0)]
-    near = forecast_step(looks, 100_000.0, total=250, cadence=10)
-    assert near is not None
-    assert (near.low, near.high) == (239.0, 250)
-    now = forecast_step(looks, 200.0, total=250)
-    assert now is not None
-    assert now.low == 200
-    one = forecast_step([(0.0, 50.0)], 100.0, rate=Rate(0.5, 2.0, 1.0, 0))
-    assert one is not None
-    assert (one.low, one.center, one.high) == (99.0, 150.0, 251.0)
-    assert forecast_step([(0.0, 50.0)], 100.0) is None
-    assert step_rate([(0, 5), (10, 5)]) is None
-    # A restart from step 20: only what follows it tells the pace.
-    rate = step_rate([(0, 0), (10, 1000), (20, 20), (30, 40)])
-    assert rate is not None
-    assert rate.center == pytest.approx(2.0, rel=0.5)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the sample of real logs is not here")

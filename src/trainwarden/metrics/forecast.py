@@ -1,4 +1,4 @@
-"""What will be seen next: intervals for a metric at a later step, and for the step at a moment.
+"""What will be seen next: intervals for a metric at a later step.
 
 A forecast here is judged before it is made: each of a handful of simple predictors (last level,
 lines and logarithmic curves over shorter and longer pasts) is asked, at many earlier points of
@@ -12,7 +12,6 @@ history's width comes from the differences of values as far apart, as Student's 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,9 +48,6 @@ some leap."""
 PRIOR_WEIGHT = 1.0
 LEAST_CHANGE = 0.001
 """No interval of nine tenths is narrower than this share of the value on either side."""
-PRIOR_SPREAD = 0.12
-"""Relative spread of a run's rate from check to check where nothing is known of it: a rule of
-thumb, given the weight of two observations."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +63,6 @@ class Interval:
     def width(self) -> float:
         """`high` minus `low`."""
         return self.high - self.low
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Steps a second."""
-
-    low: float
-    high: float
-    center: float
-    pairs: int
-    """Pairs of looks that it rests on."""
 
 
 def printed_precision(values: Iterable[float]) -> float:
@@ -316,66 +301,3 @@ def forecast(
     low = max(min(found.low, center - precision), lowest)
     high = min(max(found.high, center + precision), highest)
     return Interval(low, high, center, found.basis)
-
-
-def step_rate(rows: Pairs, level: float = 0.9) -> Rate | None:
-    """Steps a second over the next while, from looks (unix seconds, step) in order of time.
-
-    The spread is that of the rates between successive looks, pauses for evaluation and
-    checkpoints included, joined with `PRIOR_SPREAD`. None where no two looks show any progress.
-    """
-    looks: list[tuple[float, float]] = []
-    for time, step in ((row[0], row[1]) for row in rows):
-        while looks and step < looks[-1][1]:
-            looks.pop()
-        if not looks or time > looks[-1][0]:
-            looks.append((time, step))
-    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(looks)]
-    if not rates:
-        return None
-    moving = [rate for rate in rates if rate > 0][-8:]
-    if not moving:
-        return None
-    # The latest look weighs most: what slowed down stays slow until seen otherwise.
-    weights = [2.0 ** (index - len(moving)) for index in range(len(moving))]
-    middle = sum(w * math.log(r) for w, r in zip(weights, moving, strict=True)) / sum(weights)
-    squares = [math.log(b / a) ** 2 for a, b in itertools.pairwise(moving)]
-    spread = math.sqrt((2 * PRIOR_SPREAD**2 + sum(squares)) / (2 + len(squares)))
-    reach = t_quantile(level, 2 + len(squares)) * spread
-    # Pauses and ends slow a run down; nothing speeds it up so much.
-    low = 0.0 if rates[-1] == 0 else math.exp(middle - 1.5 * reach)
-    return Rate(low, math.exp(middle + reach), math.exp(middle), len(rates))
-
-
-def forecast_step(
-    rows: Pairs,
-    now: float,
-    total: float | None = None,
-    cadence: float = 1.0,
-    rate: Rate | None = None,
-    level: float = 0.9,
-) -> Interval | None:
-    """The last printed step at the moment `now`, for a run that goes on.
-
-    `rows` are looks (unix seconds, step), `cadence` the steps between printed lines, `total` the
-    planned length, never exceeded; `rate` stands in where fewer than two looks were made. None
-    without a look or a rate.
-    """
-    rate = step_rate(rows, level) or rate
-    if not rows or rate is None:
-        return None
-    then, step = rows[-1][0], rows[-1][1]
-    elapsed = max(0.0, now - then)
-    low = max(step, step + rate.low * elapsed - cadence)
-    high = step + rate.high * elapsed + cadence
-    center = step + rate.center * elapsed
-    basis = (
-        f"step {step:g} then, {rate.low:.3g} to {rate.high:.3g} steps/s "
-        f"over {elapsed:.0f} s ({rate.pairs} intervals between looks)"
-    )
-    if total is not None and total >= step:
-        # Counting from 0, or every so many steps, the last line printed is short of the total.
-        low = min(low, max(step, total - cadence - 1))
-        high, center = min(high, total), min(center, total)
-        basis += f", at most {total:g} planned"
-    return Interval(low, high, center, basis)

@@ -8,7 +8,8 @@ import statistics
 from dataclasses import dataclass, field
 
 from trainwarden.evidence.rows import unix_seconds
-from trainwarden.metrics.forecast import Interval, Rate, forecast_step
+from trainwarden.metrics.forecast import Interval
+from trainwarden.metrics.pace import Rate, forecast_step
 from trainwarden.metrics.reading import Reading, planned_length
 from trainwarden.metrics.series import Point, Series
 from trainwarden.procedure.roles import Briefing

@@ -12,7 +12,8 @@ from typing import Any
 
 from trainwarden.analysts.rules.words import Writer, choose_indicator
 from trainwarden.diagnosis.base import as_number
-from trainwarden.diagnosis.text import figure
+from trainwarden.diagnosis.text import duration, figure
+from trainwarden.metrics.pace import PRINTED_SPREAD, printed_looks, step_rate, time_to_finish
 from trainwarden.procedure.roles import Briefing
 from trainwarden.records.assessment import Status
 from trainwarden.records.finding import Role, Severity
@@ -227,7 +228,10 @@ def _keep_watching(writer: Writer) -> Plan:
             failure_criteria=("The evaluation is clearly worse than what was logged.",),
         )
     return Plan(
-        actions=("Let the run go on and look again at the moment given; change nothing.",),
+        actions=(
+            "Let the run go on and look again at the moment given; change nothing."
+            + _time_left(writer),
+        ),
         success_criteria=(
             f"{name} has moved further in its direction, within what is predicted for then.",
         ),
@@ -236,6 +240,30 @@ def _keep_watching(writer: Writer) -> Plan:
             "appears.",
         ),
     )
+
+
+def _time_left(writer: Writer) -> str:
+    """When the run should be at its end, by the pace of the log's own step times."""
+    step, total = writer.step, writer.total_steps
+    if step is None or total is None or total <= step:
+        return ""
+    for reading in writer.briefing.readings:
+        series = reading.series.get("step_time")
+        looks = printed_looks(series.finite()) if series is not None else []
+        said = [
+            time_to_finish(rate, step, total)
+            for level in (0.5, 0.9)
+            if (rate := step_rate(looks, level, PRINTED_SPREAD)) is not None
+        ]
+        half, most = (said[0], said[-1]) if said else (None, None)
+        if half is not None and most is not None:
+            return (
+                f" By its printed step times the {total - step} steps that are left take "
+                f"{duration(half.center)} (even odds: {duration(half.low)} to "
+                f"{duration(half.high)}; nine in ten: {duration(most.low)} to "
+                f"{duration(most.high)}), pauses between steps not counted."
+            )
+    return ""
 
 
 def seconds_per_step(writer: Writer) -> float | None:
