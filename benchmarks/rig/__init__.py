@@ -1,0 +1,1 @@
+"""Real small training runs with real faults, watched while they train."""
